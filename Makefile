@@ -1,0 +1,37 @@
+# Two commands: `make demo` and `make test`. Both set up `.venv` first where that is needed.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/ready
+	@$(BIN)/python examples/first_plan.py
+
+test: .venv/ready-dev lint
+	$(BIN)/python -m pytest -n 2
+
+lint: .venv/ready-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: .venv/ready-dev
+	$(BIN)/python benchmarks/solvers.py
+
+clean:
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer with venv is needed (Debian: apt-get install python3-venv), or say PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/ready: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP_INSTALL) -e .
+	@touch $@
+
+.venv/ready-dev: .venv/ready
+	$(PIP_INSTALL) -e '.[dev]'
+	@touch $@

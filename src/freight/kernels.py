@@ -1,0 +1,64 @@
+"""The one place that says how our kernels are compiled, and where the machine code is kept."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from threading import RLock
+from typing import Any, TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Sums may be re-ordered into vector lanes, which takes the promise that all terms are finite.
+_VECTORS = {"reassoc", "contract", "nsz", "nnan", "ninf"}
+
+PARALLEL = RLock()
+"""Held while a parallel kernel runs: numba's simplest threading layer aborts when entered twice."""
+
+
+def kernel(function: F) -> F:
+    """Compile a function that works on one problem."""
+    return _compile(function)
+
+
+def summing(function: F) -> F:
+    """Compile a short reduction of finite numbers that may be re-ordered for the vector unit."""
+    return _compile(function, fastmath=_VECTORS)
+
+
+def batch_kernel(function: F) -> F:
+    """Compile a loop over a batch, its problems shared out among the threads."""
+    return _compile(function, parallel=True)
+
+
+def set_threads(count: int) -> None:
+    """Use this many threads for everything on the CPU: our kernels, and torch."""
+    import torch
+
+    numba.set_num_threads(count)
+    torch.set_num_threads(count)
+
+
+def _compile(function: F, **options: Any) -> F:
+    # Numba picks the folder of its cache while it decorates; other users of numba keep theirs.
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    if not before:
+        config.CACHE_DIR = str(_cache_folder())
+    try:
+        return numba.njit(cache=True, error_model="numpy", **options)(function)
+    finally:
+        config.CACHE_DIR = before
+
+
+@cache
+def _cache_folder() -> Path:
+    """A folder for these very sources: numba itself does not notice that a callee has changed."""
+    package = Path(__file__).parent
+    stamps = [(p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in package.rglob("*.py")]
+    digest = hashlib.sha256(repr((package, sorted(stamps))).encode()).hexdigest()[:16]
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "freight" / f"kernels-{digest}"

@@ -1,0 +1,27 @@
+"""The choice of a solver for a batch of arrays, by its penalties and its blur."""
+
+import numpy as np
+
+from freight.kernels import PARALLEL
+from freight.solvers.batches import Batch, Solved, Terms
+from freight.solvers.greedy import greedy_batch
+from freight.solvers.relaxed import relaxed_batch
+from freight.solvers.simplex import simplex_batch
+from freight.solvers.sinkhorn import sinkhorn_batch
+
+
+def solve_arrays(batch: Batch, terms: Terms) -> Solved:
+    """Solve a checked batch on the CPU, in float64."""
+    if terms.epsilon > 0.0:
+        solver = sinkhorn_batch
+    elif terms.hyp == 0.0 or terms.ref == 0.0:
+        solver = greedy_batch
+    elif terms.hyp == terms.ref == np.inf:
+        solver = simplex_batch
+    else:
+        solver = relaxed_batch
+    flow = np.zeros(batch.cost.shape)
+    gap, converged = np.empty(len(flow)), np.empty(len(flow), bool)
+    with PARALLEL:
+        solver(batch, terms, flow, gap, converged)
+    return Solved(flow, gap, converged)

@@ -1,0 +1,192 @@
+"""Entropic transport on tensors: the sweeps of `sinkhorn` for a whole batch at once, on any device.
+
+The log domain without a logarithm an entry: a half-sweep needs log sum_j exp(psi_j - C_ij / eps)
+and takes it from a kernel whose rows (for the other half, columns) have 1 as their largest entry
+at the potentials of the last refresh. Nothing can then be empty, in float32 either. Potentials and
+refreshes are float64, kernels have the caller's precision.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from freight.solvers.batches import Terms
+from freight.types import Problem
+
+_ABSENT = -1e30
+_ROUND = 8
+
+
+class _Side(NamedTuple):
+    """One side of a batch: masses (1 where the side is free), penalty, and who is there."""
+
+    weights: Tensor
+    present: Tensor
+    penalty: float
+    share: float
+
+    @property
+    def held(self) -> bool:
+        return self.penalty == math.inf
+
+    def of(self, going: Tensor) -> "_Side":
+        return self._replace(weights=self.weights[going], present=self.present[going])
+
+
+def sinkhorn_tensors(
+    problem: Problem,
+    terms: Terms,
+    cost: Tensor,
+    hyp_weights: Tensor,
+    ref_weights: Tensor,
+    hyp_present: Tensor,
+    ref_present: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Flow and gap in float64, and converged; the cost must be finite where units are absent."""
+    hyp = _side(hyp_weights, hyp_present, problem.hyp, problem.epsilon)
+    ref = _side(ref_weights, ref_present, problem.ref, problem.epsilon)
+    aim = terms.tolerance * (0.1 if hyp.held and ref.held else 10.0)
+    aim = max(aim, 64 * torch.finfo(cost.dtype).eps)
+    phi, psi = _sweep_until(cost, hyp, ref, problem.epsilon, aim, terms.cap)
+    plan = _exponent(cost, problem.epsilon).add_(phi[..., None]).add_(psi[:, None]).exp_()
+    dual = _dual(hyp, phi, problem.epsilon) + _dual(ref, psi, problem.epsilon)
+    dual -= problem.epsilon * plan.sum((-2, -1))
+    flow = _meet(plan, hyp, ref)
+    gap = _side_gap(hyp, phi, flow.sum(-1), problem.epsilon)
+    gap += _side_gap(ref, psi, flow.sum(-2), problem.epsilon)
+    if hyp.held or ref.held:
+        gap += problem.epsilon * _divergence(flow.flatten(1), plan.flatten(1))
+    return flow, gap, gap <= terms.tolerance * (1.0 + dual.abs())
+
+
+def _side(weights: Tensor, present: Tensor, penalty: float, epsilon: float) -> _Side:
+    share = 1.0 if penalty == math.inf else penalty / (penalty + epsilon)
+    mass = weights.double() if penalty else torch.ones_like(weights, dtype=torch.float64)
+    return _Side(mass.where(present, 0.0), present, penalty, share)
+
+
+def _exponent(cost: Tensor, epsilon: float) -> Tensor:
+    return cost.double() / -epsilon
+
+
+def _sweep_until(
+    cost: Tensor, hyp: _Side, ref: _Side, epsilon: float, aim: float, cap: int
+) -> tuple[Tensor, Tensor]:
+    """The potentials at which no problem's want to move by more than `aim`, or those at the cap."""
+    best = 2.0 / (1.0 + math.sqrt(max(1.0 - hyp.share * ref.share, 1e-3)))
+    phi, psi = (torch.where(side.present, 0.0, _ABSENT).double() for side in (hyp, ref))
+    going = torch.arange(len(cost), device=cost.device)
+    factor = torch.ones(len(cost), 1, dtype=torch.float64, device=cost.device)
+    mark = torch.full_like(factor, math.inf)
+    for sweeps in range(0, cap, _ROUND):
+        fresh = {0} if sweeps else {0, 1, 2, 4}
+        potentials = phi[going], psi[going]
+        residual, phi[going], psi[going] = _round(
+            cost[going], hyp.of(going), ref.of(going), *potentials, factor, epsilon, fresh
+        )
+        hoped = (factor - 1.0) ** (_ROUND / 2)
+        stuck = (factor > 1) & (residual > hoped.clamp(min=0.5) * mark)
+        ready = (factor == 1) & (residual < 3.0) & (mark > 3.0)
+        factor = torch.where(stuck, 0.5 * (1.0 + factor), torch.where(ready, best, factor))
+        keep = (residual > aim).squeeze(-1)
+        if not bool(keep.any()):
+            break
+        going, factor, mark = going[keep], factor[keep], residual[keep]
+    return phi, psi
+
+
+def _round(
+    cost: Tensor,
+    hyp: _Side,
+    ref: _Side,
+    phi: Tensor,
+    psi: Tensor,
+    factor: Tensor,
+    epsilon: float,
+    fresh: set[int],
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A few sweeps; the last largest wish of each problem, and both sides' potentials."""
+    bases = [side.share * side.weights.where(side.present, 1.0).log() for side in (hyp, ref)]
+    factors = [factor * side.present for side in (hyp, ref)]
+    before = targets = [phi, psi]
+    for sweep in range(_ROUND):
+        before = [phi, psi]
+        if sweep in fresh:
+            rows = _Kernel.of(cost, psi, epsilon, -1)
+        hyp_target = torch.add(bases[0], rows.log_sums(psi), alpha=-hyp.share)
+        phi = phi.lerp(hyp_target, factors[0])
+        if sweep in fresh:
+            columns = _Kernel.of(cost, phi, epsilon, -2)
+        ref_target = torch.add(bases[1], columns.log_sums(phi), alpha=-ref.share)
+        psi = psi.lerp(ref_target, factors[1])
+        targets = [hyp_target, ref_target]
+    wishes = [
+        ((target - old).abs() * side.present).amax(-1, keepdim=True)
+        for target, old, side in zip(targets, before, (hyp, ref), strict=True)
+    ]
+    return torch.maximum(*wishes), phi, psi
+
+
+class _Kernel(NamedTuple):
+    """exp(potential - C / epsilon), its largest entry along the dimension to be summed 1."""
+
+    entries: Tensor
+    offset: Tensor
+    absorbed: Tensor
+
+    @classmethod
+    def of(cls, cost: Tensor, potential: Tensor, epsilon: float, along: int) -> "_Kernel":
+        exponent = _exponent(cost, epsilon).add_(potential.unsqueeze(-3 - along))
+        offset = exponent.amax(along)
+        entries = exponent.sub_(offset.unsqueeze(along)).to(cost.dtype).exp_()
+        return cls(entries if along == -1 else entries.mT, offset, potential)
+
+    def log_sums(self, potential: Tensor) -> Tensor:
+        """log sum exp(potential - C / epsilon); a step of more than 80 is taken in two."""
+        step = (potential - self.absorbed).clamp_(-80.0, 80.0).exp_().to(self.entries.dtype)
+        return self.offset + torch.bmm(self.entries, step.unsqueeze(-1)).squeeze(-1).log_()
+
+
+def _wanted(side: _Side, potential: Tensor, epsilon: float) -> Tensor:
+    """The marginal that the potentials ask for: w exp(-f / penalty)."""
+    power = (potential * (-epsilon / side.penalty)).where(side.present, 0.0)
+    return side.weights * power.exp()
+
+
+def _dual(side: _Side, potential: Tensor, epsilon: float) -> Tensor:
+    if side.held:
+        return epsilon * (side.weights * potential).sum(-1)
+    if side.penalty == 0.0:
+        return torch.zeros_like(potential[:, 0])
+    return side.penalty * (side.weights - _wanted(side, potential, epsilon)).sum(-1)
+
+
+def _side_gap(side: _Side, potential: Tensor, sums: Tensor, epsilon: float) -> Tensor:
+    if side.held or side.penalty == 0.0:
+        return torch.zeros_like(sums[:, 0])
+    return side.penalty * _divergence(sums, _wanted(side, potential, epsilon))
+
+
+def _divergence(a: Tensor, b: Tensor) -> Tensor:
+    """KL(a|b), term by term non-negative, exact where a and b nearly agree."""
+    x = ((a - b) / b).where(b > 0, 0.0)
+    terms = b * torch.where(x > -1.0, (1.0 + x) * x.clamp(min=-0.999999999).log1p() - x, 1.0)
+    return terms.sum(-1)
+
+
+def _meet(plan: Tensor, hyp: _Side, ref: _Side) -> Tensor:
+    """The plan made to meet the held sides (Altschuler et al., 2017)."""
+    both = hyp.held and ref.held
+    for side, dim in ((hyp, -1), (ref, -2)):
+        if side.held:
+            sums = plan.sum(dim)
+            ratio = (side.weights / sums).where(sums > 0, 1.0)
+            plan = plan * (ratio.clamp(max=1.0) if both else ratio).unsqueeze(dim)
+    if both:
+        missing, lacking = hyp.weights - plan.sum(-1), ref.weights - plan.sum(-2)
+        total = lacking.sum(-1, keepdim=True)
+        share = (lacking / total).where(total > 0, 0.0)
+        plan = plan + missing.clamp(min=0.0)[..., None] * share.clamp(min=0.0)[:, None]
+    return plan

@@ -1,0 +1,70 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import freight
+from freight import Problem
+from problems import clustered, divergence, one_reference_unit, random_batch, spread
+
+
+def test_theorem_two_has_a_closed_form() -> None:
+    rng = np.random.default_rng(0)
+    for hyp, ref in ((0.23, 0.31), (0.009, 0.95), (2.0, 0.4)):
+        cost, mass = rng.uniform(0, 2, 8), rng.dirichlet(np.ones(8))
+        plan = freight.solve(Problem(hyp, ref), cost[:, None], mass, np.ones(1), tolerance=1e-12)
+        expected, total = one_reference_unit(cost, mass, hyp, ref)
+        np.testing.assert_allclose(plan.flow[:, 0], expected, atol=1e-7)
+        assert plan.flow.sum() == pytest.approx(total, abs=1e-7)
+
+
+def test_one_unit_a_side() -> None:
+    plan = freight.solve(Problem(0.2, 0.3), np.array([[0.7]]), np.ones(1), np.ones(1))
+    moved = math.exp(-0.7 / 0.5)
+    assert plan.flow.item() == pytest.approx(moved, abs=1e-6)
+    assert plan.transport == pytest.approx(0.7 * moved, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("hyp", "ref"),
+    [
+        *itertools.product([0.001, 0.23, 1.0, 50.0], [0.009, 0.95, 1e3]),
+        (math.inf, 0.3),
+        (2, math.inf),
+    ],
+)
+def test_the_gap_is_small_and_true(hyp: float, ref: float) -> None:
+    rng = np.random.default_rng(1)
+    for n, m in ((1, 1), (2, 7), (30, 20), (60, 80)):
+        cost, a, b = clustered(n, m, rng), spread(n, rng), rng.dirichlet(np.ones(m))
+        plan = freight.solve(Problem(hyp, ref), cost, a, b)
+        assert plan.gap <= 1e-8
+        primal = (cost * plan.flow).sum()
+        primal += 0 if math.isinf(hyp) else hyp * divergence(plan.flow.sum(axis=1), a)
+        primal += 0 if math.isinf(ref) else ref * divergence(plan.flow.sum(axis=0), b)
+        assert plan.objective == pytest.approx(primal, abs=1e-12)
+        # No other plan does better than the gap allows: try the neighbours' plans.
+        for other in (Problem(hyp, ref, 0.01), Problem(hyp * 1.1, ref * 1.1)):
+            near = freight.solve(other, cost, a, b).flow
+            value = (cost * near).sum()
+            value += 0 if math.isinf(hyp) else hyp * divergence(near.sum(axis=1), a)
+            value += 0 if math.isinf(ref) else ref * divergence(near.sum(axis=0), b)
+            if not (math.isinf(hyp) or math.isinf(ref)):
+                assert plan.objective <= value + plan.gap + 1e-12
+
+
+def test_extreme_costs_and_penalties() -> None:
+    rng = np.random.default_rng(2)
+    for price in (np.zeros((6, 5)), np.full((6, 5), 2.0), 2.0 * rng.integers(0, 2, (6, 5))):
+        for hyp, ref in ((1e-3, 1e-3), (1e6, 1e6), (1e-3, 1e3)):
+            plan = freight.solve(Problem(hyp, ref), price, spread(6, rng), spread(5, rng))
+            assert plan.converged
+            assert plan.gap <= 1e-6
+
+
+def test_free_and_priced_has_a_closed_form() -> None:
+    cost, hyp, ref = (x[0] for x in random_batch(1))
+    plan = freight.solve(Problem(0.2, 0.0), cost, hyp, ref)
+    nearest = cost.min(axis=1)
+    assert plan.objective == pytest.approx((0.2 * hyp * -np.expm1(-nearest / 0.2)).sum(), rel=1e-12)

@@ -1,0 +1,58 @@
+"""Imports point one way, and what is public is what is exported."""
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+import freight
+
+PACKAGE = Path(freight.__file__).parent
+# A layer may import the ones before it; the names inside one layer may import each other.
+LAYERS = [
+    {"errors", "kernels"},
+    {"totals", "types"},
+    {"solvers"},
+]
+
+
+def modules() -> list[Path]:
+    return [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"]
+
+
+def place(name: str) -> int:
+    part = name.split(".")[1] if "." in name else ""
+    for rank, layer in enumerate(LAYERS):
+        if part in layer:
+            return rank
+    raise AssertionError(f"{name} has no place in LAYERS")
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_one_way(path: Path) -> None:
+    name = ".".join(("freight", *path.relative_to(PACKAGE).with_suffix("").parts))
+    for node in ast.parse(path.read_text()).body:
+        targets = []
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("freight"):
+            exact = node.module == "freight"
+            targets = [f"freight.{a.name}" for a in node.names] if exact else [node.module]
+        elif isinstance(node, ast.Import):
+            targets = [a.name for a in node.names if a.name.startswith("freight")]
+        for target in targets:
+            assert place(target) <= place(name), f"{name} imports {target}"
+
+
+def test_all_is_what_is_exported() -> None:
+    public = {name for name in vars(freight) if not name.startswith("_")}
+    submodules = {p.stem for p in PACKAGE.iterdir() if p.suffix == ".py" or p.is_dir()}
+    assert public - submodules == set(freight.__all__)
+    assert freight.__all__ == sorted(freight.__all__)
+
+
+def test_everything_public_says_what_it_is() -> None:
+    for name in freight.__all__:
+        assert getattr(freight, name).__doc__, name
+    for path in modules():
+        name = ".".join(("freight", *path.relative_to(PACKAGE).with_suffix("").parts))
+        assert importlib.import_module(name.removesuffix(".__init__")).__doc__, name

@@ -1,0 +1,22 @@
+"""The first example in the README runs, and says what it says."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+@pytest.mark.skipif(not README.exists(), reason="the README is not part of an installed package")
+def test_the_first_example() -> None:
+    text = README.read_text()
+    block = text.split("## A first example")[1].split("\n\nA problem says")[0]
+    code = "\n".join(line[4:] for line in block.splitlines() if line.startswith("    "))
+    names: dict[str, object] = {}
+    exec(code, names)
+    claimed = re.search(r"plan\.transport\s+# ([\d.]+)", code)
+    assert claimed is not None
+    assert names["plan"].transport == pytest.approx(float(claimed[1]), abs=0.005)  # type: ignore[attr-defined]
+    assert np.asarray(names["lazy"].flow).sum() < 1  # type: ignore[attr-defined]
