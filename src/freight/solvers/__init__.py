@@ -7,8 +7,9 @@ import numpy as np
 import torch
 
 from freight.errors import InvalidInput, NotConverged
+from freight.kernels import PARALLEL
 from freight.solvers.arrays import solve_arrays
-from freight.solvers.barycenter import barycenters
+from freight.solvers.barycenter import barycenter_batch
 from freight.solvers.batches import Batch, Solved, Terms
 from freight.solvers.checks import check_data, check_shapes, check_sizes
 from freight.solvers.tensors import like, solve_tensors, to_array, to_numbers
@@ -83,21 +84,26 @@ def barycenter(
     given; the barycentre has n points of equal mass. `objective` is the mean over the layers of the
     squared distance to them.
     """
-    layers = to_array(points).astype(np.float64)
+    layers = to_numbers(to_array(points), None)
     single = layers.ndim == 3
     layers = layers[None] if single else layers
     if layers.ndim != 4 or 0 in layers.shape:
         raise InvalidInput(
             f"points has shape {tuple(points.shape)}; give (text, layer, n, dim), none of them 0"
         )
-    count = check_sizes("", sizes, len(layers), layers.shape[2])
-    inside = np.arange(layers.shape[2]) < count[:, None]
-    if not np.isfinite(layers.swapaxes(1, 2)[inside]).all():
-        raise InvalidInput("points inside the sizes must be finite")
-    result = barycenters(layers, _masses(weights, inside, single), count, max_iterations)
-    if strict and not result[2].all():
-        raise NotConverged(_unfinished(result[2], "still moving at max_iterations"))
-    where, objective, converged = result
+    texts, _, width, dim = layers.shape
+    count = check_sizes("", sizes, texts, width)
+    mass = _masses(weights, np.arange(width) < count[:, None], single)
+    where, objective = np.zeros((texts, width, dim)), np.empty(texts)
+    converged = np.empty(texts, bool)
+    with PARALLEL:
+        barycenter_batch(layers, mass, count, max_iterations, where, objective, converged)
+    if not np.isfinite(objective).all():
+        raise InvalidInput(
+            f"the points of text {int(np.argmin(np.isfinite(objective)))} are not all finite"
+        )
+    if strict and not converged.all():
+        raise NotConverged(_unfinished(converged, "still moving at max_iterations"))
     if single:
         return Barycenters(like(where[0], points), objective[0].item(), converged[0].item())
     return Barycenters(like(where, points), like(objective, points), like(converged, points))

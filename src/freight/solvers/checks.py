@@ -2,9 +2,10 @@
 
 import numpy as np
 import torch
+from numba import prange
 
 from freight.errors import InvalidInput
-from freight.kernels import kernel
+from freight.kernels import PARALLEL, batch_kernel, kernel
 from freight.solvers.batches import Batch, Terms
 from freight.types import Array, Numbers
 
@@ -45,9 +46,13 @@ def check_sizes(side: str, given: Numbers | None, pairs: int, width: int) -> Arr
 def check_data(batch: Batch, terms: Terms, single: bool) -> None:
     """Costs are finite, masses are finite and not negative, and every side has what it needs."""
     rtol = 1e-9 if batch.hyp_weights.dtype == np.float64 else 1e-5
-    fault, pair, i, j = _first_fault(batch, terms.hyp, terms.ref, rtol)
-    if fault == _FINE:
+    found = np.empty((len(batch.cost), 3), np.int64)
+    with PARALLEL:
+        _faults(batch, terms.hyp, terms.ref, rtol, found)
+    if not found.any():
         return
+    pair = int(np.argmax(found[:, 0] != _FINE))
+    fault, i, j = found[pair].tolist()
     at, where = ("", "") if single else (f"{pair}, ", f" of problem {pair}")
     hyp_mass = batch.hyp_weights[pair, : batch.hyp_sizes[pair]]
     ref_mass = batch.ref_weights[pair, : batch.ref_sizes[pair]]
@@ -66,29 +71,41 @@ def check_data(batch: Batch, terms: Terms, single: bool) -> None:
     )
 
 
+@batch_kernel
+def _faults(batch: Batch, hyp: float, ref: float, rtol: float, found: Array) -> None:
+    """Fill found (pair, 3) with a fault and where it is, or with 0 where all is well."""
+    for k in prange(batch.cost.shape[0]):
+        found[k] = _fault(batch, k, hyp, ref, rtol)
+
+
 @kernel
-def _first_fault(batch: Batch, hyp: float, ref: float, rtol: float) -> tuple[int, int, int, int]:
-    for k in range(batch.cost.shape[0]):
-        n, m = batch.hyp_sizes[k], batch.ref_sizes[k]
-        hyp_total, ref_total = 0.0, 0.0
-        for i in range(n):
-            weight = batch.hyp_weights[k, i]
-            if not 0.0 <= weight < np.inf:
-                return _HYP_MASS, k, i, 0
-            hyp_total += weight
+def _fault(batch: Batch, k: int, hyp: float, ref: float, rtol: float) -> tuple[int, int, int]:
+    n, m = batch.hyp_sizes[k], batch.ref_sizes[k]
+    hyp_total, where = _total(batch.hyp_weights[k], n)
+    if where >= 0:
+        return _HYP_MASS, where, 0
+    ref_total, where = _total(batch.ref_weights[k], m)
+    if where >= 0:
+        return _REF_MASS, 0, where
+    if hyp > 0.0 and hyp_total == 0.0:
+        return _HYP_TOTAL, 0, 0
+    if ref > 0.0 and ref_total == 0.0:
+        return _REF_TOTAL, 0, 0
+    if hyp == ref == np.inf and abs(hyp_total - ref_total) > rtol * max(hyp_total, ref_total):
+        return _UNEQUAL, 0, 0
+    for i in range(n):
         for j in range(m):
-            weight = batch.ref_weights[k, j]
-            if not 0.0 <= weight < np.inf:
-                return _REF_MASS, k, 0, j
-            ref_total += weight
-        if hyp > 0.0 and hyp_total == 0.0:
-            return _HYP_TOTAL, k, 0, 0
-        if ref > 0.0 and ref_total == 0.0:
-            return _REF_TOTAL, k, 0, 0
-        if hyp == ref == np.inf and abs(hyp_total - ref_total) > rtol * max(hyp_total, ref_total):
-            return _UNEQUAL, k, 0, 0
-        for i in range(n):
-            for j in range(m):
-                if not np.isfinite(batch.cost[k, i, j]):
-                    return _COST, k, i, j
-    return _FINE, 0, 0, 0
+            if not np.isfinite(batch.cost[k, i, j]):
+                return _COST, i, j
+    return _FINE, 0, 0
+
+
+@kernel
+def _total(weights: Array, size: int) -> tuple[float, int]:
+    """The sum of the masses, and where the first impossible one is, or -1."""
+    total = 0.0
+    for unit in range(size):
+        if not 0.0 <= weights[unit] < np.inf:
+            return np.nan, unit
+        total += weights[unit]
+    return total, -1

@@ -23,12 +23,14 @@ def present(weights: Array, size: int, penalty: float) -> Array:
 
 
 @kernel
-def compact(cost: Array, rows: Array, columns: Array) -> Array:
-    """The cost between the units that take part, in float64 whatever the caller's precision."""
+def compact(cost: Array, rows: Array, columns: Array, unit: float) -> Array:
+    """The cost between the units that take part, in this unit and in float64."""
     small = np.empty((rows.size, columns.size))
+    gapless = columns[-1] == columns.size - 1  # then the loop over a row can be vectorised
     for i in range(rows.size):
+        row = cost[rows[i]]
         for j in range(columns.size):
-            small[i, j] = cost[rows[i], columns[j]]
+            small[i, j] = row[j if gapless else columns[j]] / unit
     return small
 
 
@@ -50,6 +52,8 @@ def equalise(hyp_weights: Array, ref_weights: Array) -> None:
 @kernel
 def scatter(small: Array, rows: Array, columns: Array, flow: Array) -> None:
     """Put a plan between the units that take part back where the caller's units are."""
+    gapless = columns[-1] == columns.size - 1
     for i in range(rows.size):
+        row = flow[rows[i]]
         for j in range(columns.size):
-            flow[rows[i], columns[j]] = small[i, j]
+            row[j if gapless else columns[j]] = small[i, j]

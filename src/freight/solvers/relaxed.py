@@ -40,7 +40,7 @@ def relaxed_batch(batch: Batch, terms: Terms, flow: Array, gap: Array, converged
     for k in prange(batch.cost.shape[0]):
         rows = present(batch.hyp_weights[k], batch.hyp_sizes[k], terms.hyp)
         columns = present(batch.ref_weights[k], batch.ref_sizes[k], terms.ref)
-        cost = compact(batch.cost[k], rows, columns)
+        cost = compact(batch.cost[k], rows, columns, 1.0)
         hyp = _side(gather(batch.hyp_weights[k], rows), terms.hyp)
         ref = _side(gather(batch.ref_weights[k], columns), terms.ref)
         plan = np.empty(cost.shape)

@@ -28,22 +28,23 @@ def simplex_batch(batch: Batch, terms: Terms, flow: Array, gap: Array, converged
     for k in prange(batch.cost.shape[0]):
         rows = present(batch.hyp_weights[k], batch.hyp_sizes[k], np.inf)
         columns = present(batch.ref_weights[k], batch.ref_sizes[k], np.inf)
-        cost = compact(batch.cost[k], rows, columns)
+        cost = compact(batch.cost[k], rows, columns, 1.0)
         hyp_weights = gather(batch.hyp_weights[k], rows)
         ref_weights = gather(batch.ref_weights[k], columns)
-        equalise(hyp_weights, ref_weights)
-        arcs = _start(cost, hyp_weights, ref_weights)
-        links, carried, potential = _hang(arcs, cost)
-        _pivot_until(cost, links, carried, potential, terms.cap * (rows.size + columns.size))
         plan = np.zeros(cost.shape)
-        gap[k], value = _read(cost, hyp_weights, ref_weights, links, potential, plan)
+        equalise(hyp_weights, ref_weights)
+        links, carried = plant(cost, hyp_weights, ref_weights)
+        gap[k], value = improve(cost, hyp_weights, ref_weights, links, carried, terms.cap, plan)
         converged[k] = gap[k] <= terms.tolerance * (1.0 + abs(value))
         scatter(plan, rows, columns, flow[k])
 
 
 @kernel
-def _start(cost: Array, hyp_weights: Array, ref_weights: Array) -> Array:
-    """Each row in turn fills the columns that are cheapest beside what their best row pays."""
+def plant(cost: Array, hyp_weights: Array, ref_weights: Array) -> tuple[Array, Array]:
+    """A tree to start from, as its links and the flow on them: all masses positive, totals equal.
+
+    Each row in turn fills the columns that are cheapest beside what their best row pays.
+    """
     n, m = cost.shape
     supply, demand = _whole(hyp_weights, ref_weights)
     bar = np.full(m, np.inf)
@@ -62,7 +63,7 @@ def _start(cost: Array, hyp_weights: Array, ref_weights: Array) -> Array:
                 break
             supply[i] -= demand[j]
             bar[j] = -np.inf
-    return arcs
+    return _hang(arcs, n, m)
 
 
 @kernel
@@ -81,11 +82,31 @@ def _whole(hyp_weights: Array, ref_weights: Array) -> tuple[Array, Array]:
 
 
 @kernel
-def _hang(arcs: Array, cost: Array) -> tuple[Array, Array, Array]:
-    """The tree of these arcs, hung from the first row: its links, flow and potentials."""
-    n, m = cost.shape
+def improve(
+    cost: Array,
+    hyp_weights: Array,
+    ref_weights: Array,
+    links: Array,
+    flow: Array,
+    cap: int,
+    plan: Array,
+) -> tuple[float, float]:
+    """Pivot a tree for these masses until it is optimal and fill the plan; its gap and its cost.
+
+    The tree may come from other costs between the same masses.
+    """
+    potential = np.zeros(links.shape[1])
+    _price(cost, links, potential)
+    _pivot_until(cost, links, flow, potential, cap * links.shape[1])
+    order = _price(cost, links, potential)
+    return _read(cost, hyp_weights, ref_weights, links, potential, order, plan)
+
+
+@kernel
+def _hang(arcs: Array, n: int, m: int) -> tuple[Array, Array]:
+    """The tree of these arcs, hung from the first row: its links and flow."""
     links = np.full((5, n + m), _NONE)
-    flow, potential = np.zeros(n + m, np.int64), np.zeros(n + m)
+    flow = np.zeros(n + m, np.int64)
     first, touching = _index(arcs, n, m)
     queue = np.zeros(n + m, np.int64)
     links[_DEPTH, 0] = 0
@@ -98,11 +119,10 @@ def _hang(arcs: Array, cost: Array) -> tuple[Array, Array, Array]:
                 continue
             links[_DEPTH, other] = links[_DEPTH, node] + 1
             flow[other] = arcs[k, 2]
-            potential[other] = cost[arcs[k, 0], arcs[k, 1]] - potential[node]
             _link(links, other, node)
             queue[waiting] = other
             waiting += 1
-    return links, flow, potential
+    return links, flow
 
 
 @kernel
@@ -247,21 +267,40 @@ def _refresh(links: Array, potential: Array, top: int, change: float, n: int) ->
 
 
 @kernel
+def _price(cost: Array, links: Array, potential: Array) -> Array:
+    """Give every arc of the tree the price that it costs; the nodes, parents before children."""
+    n, nodes = cost.shape[0], links.shape[1]
+    order = np.empty(nodes, np.int64)
+    root = 0
+    while links[_PARENT, root] != _NONE:
+        root = links[_PARENT, root]
+    order[0] = root
+    potential[root] = 0.0
+    count = 1
+    for head in range(nodes):
+        above = order[head]
+        node = links[_CHILD, above]
+        while node != _NONE:
+            arc = cost[node, above - n] if node < n else cost[above, node - n]
+            potential[node] = arc - potential[above]
+            order[count] = node
+            count += 1
+            node = links[_AFTER, node]
+    return order
+
+
+@kernel
 def _read(
     cost: Array,
     hyp_weights: Array,
     ref_weights: Array,
     links: Array,
     potential: Array,
+    order: Array,
     plan: Array,
 ) -> tuple[float, float]:
     """The plan that the tree gives the true masses, its gap and its cost."""
     n, m = cost.shape
-    order = np.argsort(links[_DEPTH])
-    for node in order[1:]:
-        above = links[_PARENT, node]
-        arc = cost[node, above - n] if node < n else cost[above, node - n]
-        potential[node] = arc - potential[above]
     left = np.concatenate((hyp_weights, -ref_weights))
     value = 0.0
     for node in order[:0:-1]:

@@ -20,13 +20,13 @@ from numba import prange
 from freight.kernels import batch_kernel, kernel
 from freight.solvers.batches import Batch, Terms
 from freight.solvers.bordered import solve_bordered
-from freight.solvers.elementary import column_sums, dot, exp_in_place, row_sums
+from freight.solvers.elementary import column_sums, dot, exp_in_place, log_in_place, row_sums
 from freight.solvers.present import compact, equalise, gather, present, scatter
 from freight.types import Array
 
 _SWEEPS = 300
 _REACH = 40.0
-_EMPTY = 1e-250
+_EMPTY, _LOG_EMPTY = 1e-250, -575.0
 
 
 class _Side(NamedTuple):
@@ -48,7 +48,7 @@ def sinkhorn_batch(batch: Batch, terms: Terms, flow: Array, gap: Array, converge
     for k in prange(batch.cost.shape[0]):
         rows = present(batch.hyp_weights[k], batch.hyp_sizes[k], terms.hyp)
         columns = present(batch.ref_weights[k], batch.ref_sizes[k], terms.ref)
-        cost = compact(batch.cost[k], rows, columns) / terms.epsilon
+        cost = compact(batch.cost[k], rows, columns, terms.epsilon)
         hyp_weights = gather(batch.hyp_weights[k], rows)
         ref_weights = gather(batch.ref_weights[k], columns)
         if terms.hyp == terms.ref == np.inf:
@@ -74,17 +74,25 @@ def _side(weights: Array, penalty: float, epsilon: float) -> _Side:
 def _solve(cost: Array, hyp: _Side, ref: _Side, terms: Terms, plan: Array) -> tuple[float, bool]:
     # Lift the units of a side that is not free to their nearest neighbours.
     if hyp.penalty > 0.0:
-        for i in range(cost.shape[0]):
-            hyp.potential[i] = cost[i].min()
+        _nearest(cost, hyp.potential)
     else:
-        for j in range(cost.shape[1]):
-            ref.potential[j] = cost[:, j].min()
+        _nearest(cost.T, ref.potential)
     # The gap is of second order in the potentials, a read-out of the plan of first: aim at that.
     # Between two held sides the gap is of first order too, through the rounding.
     aim = terms.tolerance * (0.1 if hyp.penalty == ref.penalty == np.inf else 10.0)
     if not _sweep_until(cost, hyp, ref, aim, min(_SWEEPS, terms.cap), plan) <= aim:
         _anneal(cost, hyp, ref, terms, aim, plan)
     return _finish(hyp, ref, terms, plan)
+
+
+@kernel
+def _nearest(cost: Array, potential: Array) -> None:
+    for i in range(cost.shape[0]):
+        nearest = cost[i, 0]
+        for j in range(1, cost.shape[1]):
+            if cost[i, j] < nearest:
+                nearest = cost[i, j]
+        potential[i] = nearest
 
 
 @kernel
@@ -100,7 +108,7 @@ def _sweep_until(
         residual = _sweep(cost, hyp, ref, factor, plan)
         if residual <= tolerance:
             break
-        if not relaxing and residual < 3.0:
+        if not relaxing and residual < 20.0:
             relaxing, factor = True, best
             mark, check = residual, sweep + _patience(factor)
         elif relaxing and sweep >= check:
@@ -146,17 +154,24 @@ def _sweep(cost: Array, hyp: _Side, ref: _Side, factor: float, plan: Array) -> f
 
 @kernel
 def _move(side: _Side, other: Array, cost: Array, factor: float) -> tuple[float, float]:
+    """Move one side's potentials by what its kernel sums ask for; largest wish, largest reach."""
+    sums, potential, absorbed, scaling = side.sums, side.potential, side.absorbed, side.scaling
+    empty = False
+    for k in range(sums.size):
+        if sums[k] < _EMPTY:
+            sums[k], empty = _EMPTY, True
+    log_in_place(sums)
+    if empty:  # nothing of them is left in the kernel, so look at the costs themselves
+        for k in range(sums.size):
+            if sums[k] < _LOG_EMPTY:
+                sums[k] = _log_sum(other, cost[k]) + absorbed[k]
     wish, reach = 0.0, 0.0
-    for k in range(side.sums.size):
-        if side.sums[k] > _EMPTY:
-            log_sum = np.log(side.sums[k]) - side.absorbed[k]
-        else:
-            log_sum = _log_sum(other, cost[k])
-        step = side.share * (side.logs[k] - log_sum) - side.potential[k]
-        side.potential[k] += factor * step
-        far = side.potential[k] - side.absorbed[k]
-        side.scaling[k] = np.exp(far)
-        wish, reach = max(wish, abs(step)), max(reach, abs(far))
+    for k in range(sums.size):
+        step = side.share * (side.logs[k] - sums[k] + absorbed[k]) - potential[k]
+        potential[k] += factor * step
+        scaling[k] = potential[k] - absorbed[k]
+        wish, reach = max(wish, abs(step)), max(reach, abs(scaling[k]))
+    exp_in_place(scaling)
     return wish, reach
 
 

@@ -1,0 +1,408 @@
+"""Our solvers beside POT's, in one process, on real cost matrices where there are any.
+
+    python benchmarks/solvers.py [--quick] [-o results.json]
+
+Real ones are cosine distances between the words of WMT15 pairs under GloVe vectors, looked for in
+$FREIGHT_DATA (by default ../shared); clustered random ones stand in where they are absent. Times
+are CPU time of one thread against POT's in the same run; two threads are wall time.
+"""
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # one thread means one for the peers too
+
+import argparse
+import gzip
+import json
+import re
+import time
+import tracemalloc
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ot
+from rich.console import Console
+from rich.table import Table
+
+import freight
+from freight import Problem
+from freight.types import Array
+
+DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
+Triple = tuple[Array, Array, Array]
+LAZY = ((0.23, 0.31), (0.009, 0.95), (0.018, 0.97))
+
+
+@dataclass
+class Row:
+    """One line of the table."""
+
+    what: str
+    problems: int
+    ours: float
+    theirs: float
+    ratio: float
+    two_threads: float
+    error: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the problems")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path("benchmarks/results/solvers.json")
+    )
+    arguments = parser.parse_args()
+    share = 10 if arguments.quick else 1
+    warnings.simplefilter("ignore")
+    source, costs = cost_matrices()
+    rng = np.random.default_rng(0)
+    rng.shuffle(costs)
+    costs = costs[: 2000 // share]
+    rows = exact(costs) + lazy(costs, 200 // share) + unblurred(costs, 40 // share)
+    rows += barycentres(rng, 100 // share)
+    grown = growth(rng)
+    failures, count = stress(12_000 // share)
+    show(source, rows, grown, failures, count)
+    report = {
+        "source": source,
+        "rows": [asdict(row) for row in rows],
+        "growth": grown,
+        "stress": {"problems": count, "failures": failures},
+        "bytes a problem over 8nm": memory(),
+    }
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.write_text(json.dumps(report, indent=1))
+    print(f"written to {arguments.output}")
+
+
+def cost_matrices() -> tuple[str, list[Array]]:
+    """Cosine distances between the words of real pairs, or between clustered random points."""
+    pairs, vectors = DATA / "data/wmt15-da.jsonl.gz", DATA / "vectors/glove.100d.60k.bin"
+    if not (pairs.exists() and vectors.exists()):
+        rng = np.random.default_rng(1)
+        lengths = np.clip(rng.lognormal(3.0, 0.6, (2000, 2)), 3, 100).astype(int)
+        return "clustered random points", [clustered(n, m, rng) for n, m in lengths]
+    table = word_vectors(vectors)
+    costs = []
+    with gzip.open(pairs, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            row = json.loads(line)
+            sides = [row["hyp"], row["refs"][0]]
+            words = [
+                [w for w in re.findall(r"\w+|[^\w\s]", s.lower()) if w in table] for s in sides
+            ]
+            if row["lang_pair"].endswith("-en") and all(words):
+                hyp, ref = (unit(np.array([table[w] for w in side])) for side in words)
+                costs.append(np.clip(1.0 - hyp @ ref.T, 0.0, 2.0))
+    return "words of WMT15 pairs, GloVe 100d", costs
+
+
+def word_vectors(path: Path) -> dict[str, Array]:
+    data = path.read_bytes()
+    start = data.index(b"\n") + 1
+    count, dim = map(int, data[:start].split())
+    table = {}
+    for _ in range(count):
+        space = data.index(b" ", start)
+        word = data[start:space].decode("utf-8", "replace").strip()
+        table[word] = np.frombuffer(data, np.float32, dim, space + 1).astype(np.float64)
+        start = space + 1 + 4 * dim
+    return table
+
+
+def unit(x: Array) -> Array:
+    return np.asarray(x / np.linalg.norm(x, axis=-1, keepdims=True))
+
+
+def clustered(n: int, m: int, rng: np.random.Generator) -> Array:
+    centres = rng.normal(size=(max(3, n // 5), 50))
+    sides = [centres[rng.integers(len(centres), size=k)] for k in (n, m)]
+    hyp, ref = (unit(x + 0.5 * rng.normal(size=x.shape)) for x in sides)
+    return np.clip(1.0 - hyp @ ref.T, 0.0, 2.0)
+
+
+MASSES: dict[str, Callable[[int, np.random.Generator], Array]] = {
+    "uniform": lambda k, rng: np.full(k, 1 / k),
+    "exponential": lambda k, rng: rng.dirichlet(np.ones(k)),
+    "softmax": lambda k, rng: (lambda x: x / x.sum())(np.exp(rng.normal(size=k))),
+}
+
+
+def weigh(costs: list[Array], mass: str) -> list[Triple]:
+    rng, draw = np.random.default_rng(2), MASSES[mass]
+    return [(c, draw(c.shape[0], rng), draw(c.shape[1], rng)) for c in costs]
+
+
+def batches(problems: list[Triple], size: int = 256) -> list[tuple[list[int], tuple[Any, ...]]]:
+    """Padded batches of problems of like size, as a pipeline would cut them."""
+    order = sorted(range(len(problems)), key=lambda k: problems[k][0].shape)
+    result = []
+    for start in range(0, len(order), size):
+        chosen = order[start : start + size]
+        n = np.array([problems[k][0].shape[0] for k in chosen])
+        m = np.array([problems[k][0].shape[1] for k in chosen])
+        cost = np.zeros((len(chosen), n.max(), m.max()))
+        hyp, ref = np.zeros(cost.shape[:2]), np.zeros((len(chosen), m.max()))
+        for row, k in enumerate(chosen):
+            cost[row, : n[row], : m[row]] = problems[k][0]
+            hyp[row, : n[row]], ref[row, : m[row]] = problems[k][1:]
+        result.append((chosen, (cost, hyp, ref, n, m)))
+    return result
+
+
+def seconds(call: Callable[[], Any], clock: Callable[[], float], repeats: int = 3) -> float:
+    times = []
+    for _ in range(repeats):
+        start = clock()
+        call()
+        times.append(clock() - start)
+    return min(times)
+
+
+def compare(
+    what: str,
+    problem: Problem,
+    problems: list[Triple],
+    peer: Callable[[Array, Array, Array], float],
+    read: str,
+    few: int | None = None,
+) -> Row:
+    """Time ours on all problems and the peer on the first few; the worst difference on those."""
+    packed = batches(problems)
+    freight.set_threads(1)
+    plans = [freight.solve(problem, *data) for _, data in packed]
+    values = np.empty(len(problems))
+    for (chosen, _), solved in zip(packed, plans, strict=True):
+        values[chosen] = getattr(solved, read)
+
+    def ours() -> None:
+        for _, data in packed:
+            freight.solve(problem, *data)
+
+    sample = problems[:few]
+    start = time.process_time()
+    expected = np.array([peer(*triple) for triple in sample])
+    theirs = (time.process_time() - start) / len(sample)
+    mine = seconds(ours, time.process_time) / len(problems)
+    alone = seconds(ours, time.perf_counter)
+    freight.set_threads(2)
+    together = seconds(ours, time.perf_counter)
+    freight.set_threads(1)
+    error = float(np.abs(values[: len(sample)] - expected).max())
+    rates = 1 / mine, 1 / theirs
+    return Row(what, len(problems), *rates, theirs / mine, alone / together, error)
+
+
+def exact(costs: list[Array]) -> list[Row]:
+    def peer(cost: Array, hyp: Array, ref: Array) -> float:
+        return float(ot.emd2(hyp, ref, cost))
+
+    return [
+        compare(f"exact, held, {mass} mass", Problem(), weigh(costs, mass), peer, "transport")
+        for mass in MASSES
+    ]
+
+
+def lazy(costs: list[Array], few: int) -> list[Row]:
+    rows = []
+    for penalties in LAZY:
+
+        def peer(cost: Array, hyp: Array, ref: Array, prices: Any = penalties) -> float:
+            plan = ot.unbalanced.sinkhorn_unbalanced(
+                hyp, ref, cost, 0.009, prices, method="sinkhorn", reg_type="entropy",
+                numItermax=100_000, stopThr=1e-9,
+            )  # fmt: skip
+            return float((plan * cost).sum())
+
+        name = f"entropic, priced {penalties}"
+        problems = weigh(costs, "exponential")
+        rows.append(compare(name, Problem(*penalties, 0.009), problems, peer, "transport", few))
+    return rows
+
+
+def unblurred(costs: list[Array], few: int) -> list[Row]:
+    def peer(cost: Array, hyp: Array, ref: Array) -> float:
+        plan = ot.unbalanced.mm_unbalanced(
+            hyp, ref, cost, (0.23, 0.31), div="kl", numItermax=20_000, stopThr=1e-12
+        )
+        prices = (
+            p * (s[s > 0] * np.log(s[s > 0] / w[s > 0])).sum() + p * (w - s).sum()
+            for p, s, w in ((0.23, plan.sum(1), hyp), (0.31, plan.sum(0), ref))
+        )
+        return float((plan * cost).sum() + sum(prices))
+
+    problems = weigh(costs, "exponential")
+    return [compare("no blur, priced", Problem(0.23, 0.31), problems, peer, "objective", few)]
+
+
+def barycentres(rng: np.random.Generator, texts: int) -> list[Row]:
+    """Layers of an encoder's width, uniform and unequal mass, from the same start."""
+    rows = []
+    for mass in ("uniform", "exponential"):
+        layers, weights, sizes = [], [], rng.integers(8, 40, texts)
+        for size in sizes:
+            drift = [rng.normal(size=(size, 384))]
+            for _ in range(4):
+                drift.append(0.9 * drift[-1] + 0.4 * rng.normal(size=(size, 384)))
+            layers.append(unit(np.stack(drift)))
+            weights.append(MASSES[mass](int(size), rng))
+        rows.append(barycentre_row(mass, layers, weights, sizes))
+    return rows
+
+
+def barycentre_row(mass: str, layers: list[Array], weights: list[Array], sizes: Array) -> Row:
+    points = np.zeros((len(layers), 5, sizes.max(), 384))
+    masses = np.zeros((len(layers), sizes.max()))
+    for k, size in enumerate(sizes):
+        points[k, :, :size], masses[k, :size] = layers[k], weights[k]
+
+    def peer(stack: Array, weight: Array) -> Array:
+        start = stack.mean(axis=0)
+        return np.asarray(
+            ot.lp.free_support_barycenter(
+                list(stack), [weight] * 5, start, stopThr=1e-14, numItermax=1000
+            )
+        )
+
+    def value(cloud: Array, stack: Array, weight: Array) -> float:
+        even = np.full(len(cloud), 1 / len(cloud))
+        return float(np.mean([ot.emd2(even, weight, ot.dist(cloud, layer)) for layer in stack]))
+
+    freight.set_threads(1)
+    found = freight.barycenter(points, masses, sizes)
+    start = time.process_time()
+    clouds = [peer(*pair) for pair in zip(layers, weights, strict=True)]
+    theirs = (time.process_time() - start) / len(layers)
+    mine = seconds(lambda: freight.barycenter(points, masses, sizes), time.process_time)
+    alone = seconds(lambda: freight.barycenter(points, masses, sizes), time.perf_counter)
+    freight.set_threads(2)
+    together = seconds(lambda: freight.barycenter(points, masses, sizes), time.perf_counter)
+    freight.set_threads(1)
+    worse = max(
+        float(found.objective[k]) - value(cloud, layers[k], weights[k])
+        for k, cloud in enumerate(clouds)
+    )
+    mine /= len(layers)
+    name = f"barycentre, {mass} mass (error: objective over POT's)"
+    return Row(name, len(layers), 1 / mine, 1 / theirs, theirs / mine, alone / together, worse)
+
+
+def growth(rng: np.random.Generator) -> list[dict[str, float]]:
+    """Exact and lazy at growing sizes, against POT's exact."""
+    rows = []
+    for n in (10, 25, 50, 100, 300, 512):
+        count = max(2, 40_000 // n**2)
+        triples = [(clustered(n, n, rng), *rng.dirichlet(np.ones(n), 2)) for _ in range(count)]
+        data = [np.stack(x) for x in zip(*triples, strict=True)]
+        start = time.process_time()
+        expected = np.array([ot.emd2(a, b, c, numItermax=10**7) for c, a, b in triples])
+        theirs = (time.process_time() - start) / count
+        lazy_problem = Problem(0.23, 0.31, 0.009)
+        exact_time = seconds(partial(freight.solve, Problem(), *data), time.process_time)
+        lazy_time = seconds(partial(freight.solve, lazy_problem, *data), time.process_time)
+        error = np.abs(freight.solve(Problem(), *data).transport - expected).max()
+        rows.append(
+            {
+                "n": n,
+                "emd2 us": theirs * 1e6,
+                "exact us": exact_time / count * 1e6,
+                "ratio": theirs / (exact_time / count),
+                "lazy us": lazy_time / count * 1e6,
+                "error": float(error),
+            }
+        )
+    return rows
+
+
+def stress(count: int) -> tuple[int, int]:
+    """Hard problems at every penalty and blur; a failure is no convergence or too large a gap."""
+    rng = np.random.default_rng(3)
+    prices: list[Callable[[int, int], Array]] = [
+        lambda n, m: clustered(n, m, rng),
+        lambda n, m: np.full((n, m), rng.uniform(0, 2)),
+        lambda n, m: np.zeros((n, m)),
+        lambda n, m: rng.uniform(0, 2, (n, m)),
+        lambda n, m: 2.0 * rng.integers(0, 2, (n, m)),
+    ]
+    failures = done = 0
+    while done < count:
+        for hyp, ref in (*LAZY, (1, 1), (5, 5), (50, 50)):
+            for epsilon in (0.002, 0.009, 0.1):
+                triples = []
+                for _ in range(64):
+                    n, m = rng.integers(1, 45, 2)
+                    mass = [10.0 ** rng.uniform(-10, 0, k) for k in (n, m)]
+                    cost = prices[rng.integers(len(prices))](n, m)
+                    triples.append((cost, mass[0] / mass[0].sum(), mass[1] / mass[1].sum()))
+                for _, data in batches(triples, 64):
+                    plans = freight.solve(Problem(hyp, ref, epsilon), *data, strict=False)
+                    bad = ~plans.converged | ~(plans.gap <= 1e-9 * (1 + abs(plans.regularised)))
+                    bad[0] |= disagrees(plans, data)
+                    failures += int(bad.sum())
+                done += len(triples)
+    return failures, done
+
+
+def disagrees(plans: freight.Plans, data: tuple[Array, ...]) -> bool:
+    """Whether the first plan of a batch is off POT's, where POT gets to an answer in time."""
+    n, m = data[3][0], data[4][0]
+    cost, hyp, ref = data[0][0, :n, :m], data[1][0, :n], data[2][0, :m]
+    prices = plans.problem.hyp, plans.problem.ref
+    plan, log = ot.unbalanced.sinkhorn_unbalanced(
+        hyp, ref, cost, plans.problem.epsilon, prices, method="sinkhorn", reg_type="entropy",
+        numItermax=20_000, stopThr=1e-12, log=True,
+    )  # fmt: skip
+    arrived = np.isfinite(plan).all() and log["err"][-1] <= 1e-12 and plan.sum() > 0
+    return bool(arrived and abs((plan * cost).sum() - plans.transport[0]) > 1e-7)
+
+
+def memory() -> float:
+    """What solving adds at its peak, in units of 8nm bytes a problem, the caller's cost aside."""
+    rng = np.random.default_rng(4)
+    pairs, n = 2000, 40
+    cost = rng.uniform(0, 2, (pairs, n, n))
+    hyp, ref = rng.dirichlet(np.ones(n), (2, pairs))
+    freight.solve(Problem(0.23, 0.31, 0.009), cost[:2], hyp[:2], ref[:2])
+    tracemalloc.start()
+    freight.solve(Problem(0.23, 0.31, 0.009), cost, hyp, ref)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / (8 * n * n * pairs)
+
+
+def show(
+    source: str, rows: list[Row], grown: list[dict[str, float]], failures: int, count: int
+) -> None:
+    console = Console(width=130)
+    table = Table(title=f"Beside POT {ot.__version__}, one thread, on {source}")
+    for name in ("", "problems", "ours / s", "POT / s", "ratio", "two threads", "worst error"):
+        table.add_column(name, justify="left" if not name else "right")
+    for row in rows:
+        table.add_row(
+            row.what,
+            str(row.problems),
+            f"{row.ours:,.0f}",
+            f"{row.theirs:,.1f}",
+            f"[bold]{row.ratio:.1f}x",
+            f"{row.two_threads:.2f}x",
+            f"{row.error:.1e}",
+        )
+    console.print(table)
+    table = Table(title="Growth (clustered, exponential mass)")
+    for name in grown[0]:
+        table.add_column(name, justify="right")
+    for line in grown:
+        table.add_row(*(f"{x:.1e}" if k == "error" else f"{x:,.1f}" for k, x in line.items()))
+    console.print(table)
+    console.print(f"stress: {failures} failures in {count} problems")
+    console.print(f"memory beside the caller's: {memory():.2f} x 8nm bytes a problem")
+
+
+if __name__ == "__main__":
+    main()
