@@ -358,7 +358,7 @@ def disagrees(plans: freight.Plans, data: tuple[Array, ...]) -> bool:
         hyp, ref, cost, plans.problem.epsilon, prices, method="sinkhorn", reg_type="entropy",
         numItermax=20_000, stopThr=1e-12, log=True,
     )  # fmt: skip
-    arrived = np.isfinite(plan).all() and log["err"][-1] <= 1e-12 and plan.sum() > 0
+    arrived = np.isfinite(plan).all() and plan.sum() > 0 and min(log["err"], default=1) <= 1e-12
     return bool(arrived and abs((plan * cost).sum() - plans.transport[0]) > 1e-7)
 
 

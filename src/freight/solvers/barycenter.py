@@ -13,6 +13,7 @@ import numpy as np
 from numba import prange
 
 from freight.kernels import batch_kernel, kernel, summing
+from freight.solvers.elementary import dot
 from freight.solvers.present import equalise, gather, present
 from freight.solvers.simplex import improve, plant
 from freight.types import Array
@@ -72,7 +73,7 @@ def _settle(stack: Array, kept: Array, mass: Array, cap: int, where: Array) -> t
     for step in range(cap):
         square = 0.0
         for i in range(size):
-            square += _dot(where[i], where[i]) / size
+            square += dot(where[i], where[i]) / size
         if not np.isfinite(spread + square):
             return np.nan, False
         moved = np.zeros((size, dim))
@@ -101,7 +102,7 @@ def _spread(stack: Array, kept: Array, mass: Array) -> float:
     total = 0.0
     for layer in range(stack.shape[0]):
         for j in range(kept.size):
-            total += mass[j] * _dot(stack[layer, kept[j]], stack[layer, kept[j]])
+            total += mass[j] * dot(stack[layer, kept[j]], stack[layer, kept[j]])
     return total
 
 
@@ -144,14 +145,6 @@ def _gather_points(plan: Array, layer: Array, kept: Array, scale: float, moved: 
 def _add(total: Array, vector: Array, scale: float) -> None:
     for d in range(total.size):
         total[d] += scale * vector[d]
-
-
-@summing
-def _dot(a: Array, b: Array) -> float:
-    total = 0.0
-    for d in range(a.size):
-        total += a[d] * b[d]
-    return total
 
 
 @summing

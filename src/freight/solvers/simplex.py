@@ -13,13 +13,10 @@ from numba import prange
 from freight.kernels import batch_kernel, kernel, summing
 from freight.solvers.batches import Batch, Terms
 from freight.solvers.present import compact, equalise, gather, present, scatter
+from freight.solvers.tree import NONE, PARENT, hang, pivot, price_tree
 from freight.types import Array
 
 _BLOCK = 8
-_NONE = -1
-# A spanning tree: rows are nodes 0..n-1, columns n..n+m-1. `flow` is on the arc to the parent, and
-# `links` has a row for each of these.
-_PARENT, _DEPTH, _CHILD, _AFTER, _BEFORE = range(5)
 
 
 @batch_kernel
@@ -63,7 +60,7 @@ def plant(cost: Array, hyp_weights: Array, ref_weights: Array) -> tuple[Array, A
                 break
             supply[i] -= demand[j]
             bar[j] = -np.inf
-    return _hang(arcs, n, m)
+    return hang(arcs, n, m)
 
 
 @kernel
@@ -96,72 +93,10 @@ def improve(
     The tree may come from other costs between the same masses.
     """
     potential = np.zeros(links.shape[1])
-    _price(cost, links, potential)
+    price_tree(cost, links, potential)
     _pivot_until(cost, links, flow, potential, cap * links.shape[1])
-    order = _price(cost, links, potential)
+    order = price_tree(cost, links, potential)
     return _read(cost, hyp_weights, ref_weights, links, potential, order, plan)
-
-
-@kernel
-def _hang(arcs: Array, n: int, m: int) -> tuple[Array, Array]:
-    """The tree of these arcs, hung from the first row: its links and flow."""
-    links = np.full((5, n + m), _NONE)
-    flow = np.zeros(n + m, np.int64)
-    first, touching = _index(arcs, n, m)
-    queue = np.zeros(n + m, np.int64)
-    links[_DEPTH, 0] = 0
-    waiting = 1
-    for head in range(n + m):
-        node = queue[head]
-        for k in touching[first[node] : first[node + 1]]:
-            other = n + arcs[k, 1] if node < n else arcs[k, 0]
-            if links[_DEPTH, other] != _NONE:
-                continue
-            links[_DEPTH, other] = links[_DEPTH, node] + 1
-            flow[other] = arcs[k, 2]
-            _link(links, other, node)
-            queue[waiting] = other
-            waiting += 1
-    return links, flow
-
-
-@kernel
-def _index(arcs: Array, n: int, m: int) -> tuple[Array, Array]:
-    """The arcs that touch each node, end to end, and where each node's begin."""
-    first = np.zeros(n + m + 1, np.int64)
-    for k in range(n + m - 1):
-        first[arcs[k, 0] + 1] += 1
-        first[n + arcs[k, 1] + 1] += 1
-    first = np.cumsum(first)
-    ends = first[:-1].copy()
-    touching = np.empty(2 * (n + m), np.int64)
-    for k in range(n + m - 1):
-        for node in (arcs[k, 0], n + arcs[k, 1]):
-            touching[ends[node]] = k
-            ends[node] += 1
-    return first, touching
-
-
-@kernel
-def _link(links: Array, node: int, parent: int) -> None:
-    first = links[_CHILD, parent]
-    links[_PARENT, node] = parent
-    links[_BEFORE, node] = _NONE
-    links[_AFTER, node] = first
-    if first != _NONE:
-        links[_BEFORE, first] = node
-    links[_CHILD, parent] = node
-
-
-@kernel
-def _unlink(links: Array, node: int) -> None:
-    before, after = links[_BEFORE, node], links[_AFTER, node]
-    if before != _NONE:
-        links[_AFTER, before] = after
-    else:
-        links[_CHILD, links[_PARENT, node]] = after
-    if after != _NONE:
-        links[_BEFORE, after] = before
 
 
 @kernel
@@ -172,17 +107,17 @@ def _pivot_until(cost: Array, links: Array, flow: Array, potential: Array, limit
     columns = potential[n:]
     row, quiet, pivots = 0, 0, 0
     while quiet < n and pivots < limit:
-        worst, chosen = 0.0, _NONE
+        worst, chosen = 0.0, NONE
         for _ in range(min(_BLOCK, n - quiet)):
             short = _shortfall(cost[row], columns, potential[row] - slack)
             if short < worst:
                 worst, chosen = short, row
             row = row + 1 if row + 1 < n else 0
             quiet += 1
-        if chosen != _NONE:
+        if chosen != NONE:
             column = _cheapest(cost[chosen], columns)
             price = cost[chosen, column] - columns[column] - potential[chosen]
-            _pivot(links, flow, potential, chosen, n + column, price, n)
+            pivot(links, flow, potential, chosen, n + column, price, n)
             quiet = 0
             pivots += 1
 
@@ -205,91 +140,6 @@ def _cheapest(row: Array, columns: Array) -> int:
 
 
 @kernel
-def _pivot(
-    links: Array, flow: Array, potential: Array, row: int, column: int, price: float, n: int
-) -> None:
-    """Send mass along row -> column and back through the tree, as much as there is."""
-    x, y, amount, leaving, by_row = row, column, 2**62, _NONE, True
-    while x != y:
-        if links[_DEPTH, x] >= links[_DEPTH, y]:
-            if x < n and flow[x] < amount:
-                amount, leaving, by_row = flow[x], x, True
-            x = links[_PARENT, x]
-        else:
-            if y >= n and flow[y] < amount:
-                amount, leaving, by_row = flow[y], y, False
-            y = links[_PARENT, y]
-    _carry(links, flow, row, x, amount, n)
-    _carry(links, flow, column, x, -amount, n)
-    if by_row:
-        _rehang(links, flow, row, column, leaving, amount)
-        _refresh(links, potential, row, price, n)
-    else:
-        _rehang(links, flow, column, row, leaving, amount)
-        _refresh(links, potential, column, -price, n)
-
-
-@kernel
-def _carry(links: Array, flow: Array, node: int, top: int, amount: int, n: int) -> None:
-    while node != top:
-        flow[node] -= amount if node < n else -amount
-        node = links[_PARENT, node]
-
-
-@kernel
-def _rehang(links: Array, flow: Array, node: int, parent: int, leaving: int, amount: int) -> None:
-    """Turn the path from node up to the leaving arc around, and hang node from its new parent."""
-    while True:
-        above, carried = links[_PARENT, node], flow[node]
-        _unlink(links, node)
-        _link(links, node, parent)
-        flow[node] = amount
-        if node == leaving:
-            break
-        parent, node, amount = node, above, carried
-
-
-@kernel
-def _refresh(links: Array, potential: Array, top: int, change: float, n: int) -> None:
-    """Move the potentials from `top` down, rows by change and columns against it; and depths."""
-    node = top
-    while True:
-        links[_DEPTH, node] = links[_DEPTH, links[_PARENT, node]] + 1
-        potential[node] += change if node < n else -change
-        if links[_CHILD, node] != _NONE:
-            node = links[_CHILD, node]
-            continue
-        while node != top and links[_AFTER, node] == _NONE:
-            node = links[_PARENT, node]
-        if node == top:
-            break
-        node = links[_AFTER, node]
-
-
-@kernel
-def _price(cost: Array, links: Array, potential: Array) -> Array:
-    """Give every arc of the tree the price that it costs; the nodes, parents before children."""
-    n, nodes = cost.shape[0], links.shape[1]
-    order = np.empty(nodes, np.int64)
-    root = 0
-    while links[_PARENT, root] != _NONE:
-        root = links[_PARENT, root]
-    order[0] = root
-    potential[root] = 0.0
-    count = 1
-    for head in range(nodes):
-        above = order[head]
-        node = links[_CHILD, above]
-        while node != _NONE:
-            arc = cost[node, above - n] if node < n else cost[above, node - n]
-            potential[node] = arc - potential[above]
-            order[count] = node
-            count += 1
-            node = links[_AFTER, node]
-    return order
-
-
-@kernel
 def _read(
     cost: Array,
     hyp_weights: Array,
@@ -304,7 +154,7 @@ def _read(
     left = np.concatenate((hyp_weights, -ref_weights))
     value = 0.0
     for node in order[:0:-1]:
-        above, carried = links[_PARENT, node], left[node]
+        above, carried = links[PARENT, node], left[node]
         left[above] += carried
         i, j = (node, above - n) if node < n else (above, node - n)
         plan[i, j] = max(carried if node < n else -carried, 0.0)

@@ -6,40 +6,23 @@ sweeps contract by t = tau_hyp tau_ref, tau = penalty / (penalty + epsilon), alm
 problem, so over-relaxing with the factor that is optimal for t needs no tuning; it is backed off
 where it does not deliver. What sweeps leave unfinished (a small epsilon between hard sides) is
 finished by damped Newton steps on the dual.
-
-Let P be the plan of the potentials f and g, and Q a plan that meets the held sides. Then
-primal(Q) - dual(f, g) = epsilon KL(Q|P) + penalty KL(Q1 | w exp(-f / penalty)) for a priced side,
-and likewise for the other. That is the gap we report; where nothing is held, Q is P.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 from numba import prange
 
 from freight.kernels import batch_kernel, kernel
 from freight.solvers.batches import Batch, Terms
-from freight.solvers.bordered import solve_bordered
-from freight.solvers.elementary import column_sums, dot, exp_in_place, log_in_place, row_sums
+from freight.solvers.elementary import column_sums, exp_in_place, log_in_place, row_sums
+from freight.solvers.newton import anneal
+from freight.solvers.potentials import Side, absorb, finish, make_side
 from freight.solvers.present import compact, equalise, gather, present, scatter
 from freight.types import Array
 
 _SWEEPS = 300
+_PATIENCE = 8
 _REACH = 40.0
 _EMPTY, _LOG_EMPTY = 1e-250, -575.0
-
-
-class _Side(NamedTuple):
-    """One side of a problem: its masses and penalty, and where its potentials stand."""
-
-    weights: Array
-    logs: Array
-    penalty: float
-    share: float  # tau: how much of a full step a sweep takes
-    potential: Array
-    absorbed: Array
-    scaling: Array  # exp(potential - absorbed)
-    sums: Array
 
 
 @batch_kernel
@@ -53,27 +36,17 @@ def sinkhorn_batch(batch: Batch, terms: Terms, flow: Array, gap: Array, converge
         ref_weights = gather(batch.ref_weights[k], columns)
         if terms.hyp == terms.ref == np.inf:
             equalise(hyp_weights, ref_weights)
-        hyp = _side(hyp_weights, terms.hyp, terms.epsilon)
-        ref = _side(ref_weights, terms.ref, terms.epsilon)
+        hyp = make_side(hyp_weights, terms.hyp, terms.epsilon)
+        ref = make_side(ref_weights, terms.ref, terms.epsilon)
         plan = np.empty(cost.shape)
         gap[k], converged[k] = _solve(cost, hyp, ref, terms, plan)
         scatter(plan, rows, columns, flow[k])
 
 
 @kernel
-def _side(weights: Array, penalty: float, epsilon: float) -> _Side:
-    size = weights.size
-    share = 1.0 if penalty == np.inf else penalty / (penalty + epsilon)
-    logs = np.zeros(size) if penalty == 0.0 else np.log(weights)
-    return _Side(
-        weights, logs, penalty, share, np.zeros(size), np.zeros(size), np.ones(size), np.ones(size)
-    )
-
-
-@kernel
-def _solve(cost: Array, hyp: _Side, ref: _Side, terms: Terms, plan: Array) -> tuple[float, bool]:
-    # Lift the units of a side that is not free to their nearest neighbours.
-    if hyp.penalty > 0.0:
+def _solve(cost: Array, hyp: Side, ref: Side, terms: Terms, plan: Array) -> tuple[float, bool]:
+    # Lift the units of the side that is held the firmer to their nearest neighbours.
+    if hyp.penalty >= ref.penalty:
         _nearest(cost, hyp.potential)
     else:
         _nearest(cost.T, ref.potential)
@@ -81,8 +54,8 @@ def _solve(cost: Array, hyp: _Side, ref: _Side, terms: Terms, plan: Array) -> tu
     # Between two held sides the gap is of first order too, through the rounding.
     aim = terms.tolerance * (0.1 if hyp.penalty == ref.penalty == np.inf else 10.0)
     if not _sweep_until(cost, hyp, ref, aim, min(_SWEEPS, terms.cap), plan) <= aim:
-        _anneal(cost, hyp, ref, terms, aim, plan)
-    return _finish(hyp, ref, terms, plan)
+        anneal(cost, hyp, ref, terms, aim, plan)
+    return finish(hyp, ref, terms, plan)
 
 
 @kernel
@@ -97,63 +70,50 @@ def _nearest(cost: Array, potential: Array) -> None:
 
 @kernel
 def _sweep_until(
-    cost: Array, hyp: _Side, ref: _Side, tolerance: float, limit: int, plan: Array
+    cost: Array, hyp: Side, ref: Side, tolerance: float, limit: int, plan: Array
 ) -> float:
     """Sweep until no potential wants to move by more than the tolerance; the last such wish."""
     best = 2.0 / (1.0 + np.sqrt(max(1.0 - hyp.share * ref.share, 1e-3)))
-    factor, relaxing, mark, check = 1.0, False, np.inf, 0
+    factor, mark, check = 1.0, np.inf, 0
     residual = np.inf
-    _absorb(cost, hyp, ref, plan)
+    absorb(cost, hyp, ref, plan)
     for sweep in range(limit):
         residual = _sweep(cost, hyp, ref, factor, plan)
         if residual <= tolerance:
             break
-        if not relaxing and residual < 20.0:
-            relaxing, factor = True, best
-            mark, check = residual, sweep + _patience(factor)
-        elif relaxing and sweep >= check:
-            if residual > 0.5 * mark:
-                factor = 0.5 * (1.0 + factor)
-            mark, check = residual, sweep + _patience(factor)
+        if sweep >= check and (factor > 1.0 or residual < 3.0):
+            factor = _relaxed(residual, mark, best)
+            mark, check = residual, sweep + _PATIENCE
     return residual
 
 
 @kernel
-def _patience(factor: float) -> int:
-    """Sweeps after which over-relaxation by this factor should have halved the residual twice."""
-    return max(12, int(np.log(0.25) / np.log(max(factor - 1.0, 1e-9))))
+def _relaxed(residual: float, mark: float, best: float) -> float:
+    """Over-relax what has come close; half as much where that made things worse, far from the end.
+
+    Near the end sweeps are linear and the best factor cannot fail.
+    """
+    if residual > 3.0:
+        return 1.0
+    return 0.5 * (1.0 + best) if residual > mark and residual > 0.3 else best
 
 
 @kernel
-def _absorb(cost: Array, hyp: _Side, ref: _Side, plan: Array) -> None:
-    """Take the potentials into the kernel, which becomes the plan of the moment."""
-    hyp.absorbed[:] = hyp.potential
-    ref.absorbed[:] = ref.potential
-    hyp.scaling[:] = 1.0
-    ref.scaling[:] = 1.0
-    for i in range(cost.shape[0]):
-        lift = hyp.potential[i]
-        for j in range(cost.shape[1]):
-            plan[i, j] = lift + ref.potential[j] - cost[i, j]
-    exp_in_place(plan.ravel())
-
-
-@kernel
-def _sweep(cost: Array, hyp: _Side, ref: _Side, factor: float, plan: Array) -> float:
+def _sweep(cost: Array, hyp: Side, ref: Side, factor: float, plan: Array) -> float:
     """Move the hyp potentials, then the ref potentials; the largest move that one wished for."""
     row_sums(plan, ref.scaling, hyp.sums)
     hyp_wish, hyp_reach = _move(hyp, ref.potential, cost, factor)
     if hyp_reach > _REACH:
-        _absorb(cost, hyp, ref, plan)
+        absorb(cost, hyp, ref, plan)
     column_sums(plan, hyp.scaling, ref.sums)
     ref_wish, ref_reach = _move(ref, hyp.potential, cost.T, factor)
     if ref_reach > _REACH:
-        _absorb(cost, hyp, ref, plan)
+        absorb(cost, hyp, ref, plan)
     return max(hyp_wish, ref_wish)
 
 
 @kernel
-def _move(side: _Side, other: Array, cost: Array, factor: float) -> tuple[float, float]:
+def _move(side: Side, other: Array, cost: Array, factor: float) -> tuple[float, float]:
     """Move one side's potentials by what its kernel sums ask for; largest wish, largest reach."""
     sums, potential, absorbed, scaling = side.sums, side.potential, side.absorbed, side.scaling
     empty = False
@@ -184,157 +144,3 @@ def _log_sum(potential: Array, cost: Array) -> float:
     for k in range(cost.size):
         total += np.exp(potential[k] - cost[k] - top)
     return top + np.log(total)
-
-
-@kernel
-def _anneal(cost: Array, hyp: _Side, ref: _Side, terms: Terms, aim: float, plan: Array) -> None:
-    """Newton from a blur as wide as the costs, halved until it is epsilon: slower, never lost."""
-    doublings = max(0, int(np.ceil(np.log2(np.abs(cost).max() + 1.0))))
-    cost /= 2.0**doublings
-    hyp.potential[:] = 0.0
-    ref.potential[:] = 0.0
-    for stage in range(doublings, -1, -1):
-        epsilon = terms.epsilon * 2.0**stage
-        _newton(cost, hyp, ref, epsilon, aim if stage == 0 else 0.1, terms.cap, plan)
-        if stage > 0:
-            cost *= 2.0
-            hyp.potential[:] *= 2.0
-            ref.potential[:] *= 2.0
-
-
-@kernel
-def _newton(
-    cost: Array,
-    hyp: _Side,
-    ref: _Side,
-    epsilon: float,
-    tolerance: float,
-    limit: int,
-    plan: Array,
-) -> None:
-    """Damped Newton steps on the dual, which is concave, until a step is within the tolerance."""
-    hyp_step, ref_step = np.zeros(hyp.sums.size), np.zeros(ref.sums.size)
-    value = _dual(cost, hyp, ref, epsilon, plan)
-    for _ in range(limit):
-        hyp_slope, hyp_curve = _slope(hyp, epsilon)
-        ref_slope, ref_curve = _slope(ref, epsilon)
-        solve_bordered(plan, hyp_curve, ref_curve, hyp_slope, ref_slope, hyp_step, ref_step)
-        size = max(np.abs(hyp_step).max(), np.abs(ref_step).max())
-        length, before = min(1.0, 4.0 / size), value
-        gain = dot(hyp_slope, hyp_step) + dot(ref_slope, ref_step)
-        while length * size > 1e-14:
-            _shift(hyp, ref, hyp_step, ref_step, length)
-            value = _dual(cost, hyp, ref, epsilon, plan)
-            if value >= before + 1e-4 * length * gain - 1e-12 * (1.0 + abs(before)):
-                break
-            _shift(hyp, ref, hyp_step, ref_step, -length)
-            length *= 0.5
-        if length * size <= tolerance:
-            break
-
-
-@kernel
-def _shift(hyp: _Side, ref: _Side, hyp_step: Array, ref_step: Array, length: float) -> None:
-    hyp.potential[:] += length * hyp_step
-    ref.potential[:] += length * ref_step
-
-
-@kernel
-def _wanted(side: _Side, epsilon: float) -> Array:
-    """The marginal that this side's potentials ask for: w exp(-f / penalty)."""
-    if side.penalty == np.inf:
-        return side.weights
-    return side.weights * np.exp(-epsilon / side.penalty * side.potential)
-
-
-@kernel
-def _slope(side: _Side, epsilon: float) -> tuple[Array, Array]:
-    """The dual's gradient and (negated) curvature along this side's potentials, over epsilon."""
-    wanted = _wanted(side, epsilon)
-    return wanted - side.sums, side.sums + wanted * (epsilon / side.penalty)
-
-
-@kernel
-def _dual(cost: Array, hyp: _Side, ref: _Side, epsilon: float, plan: Array) -> float:
-    """The dual over epsilon; leaves the plan of the potentials in `plan`."""
-    _absorb(cost, hyp, ref, plan)
-    return _value(hyp, ref, epsilon, plan)
-
-
-@kernel
-def _value(hyp: _Side, ref: _Side, epsilon: float, plan: Array) -> float:
-    _sum(plan, hyp, ref)
-    return _side_dual(hyp, epsilon) + _side_dual(ref, epsilon) - hyp.sums.sum()
-
-
-@kernel
-def _sum(plan: Array, hyp: _Side, ref: _Side) -> None:
-    """Leave the marginals of the plan in both sides' sums."""
-    row_sums(plan, np.ones(plan.shape[1]), hyp.sums)
-    column_sums(plan, np.ones(plan.shape[0]), ref.sums)
-
-
-@kernel
-def _side_dual(side: _Side, epsilon: float) -> float:
-    if side.penalty == 0.0:
-        return 0.0
-    if side.penalty == np.inf:
-        return dot(side.weights, side.potential)
-    return (side.weights - _wanted(side, epsilon)).sum() * side.penalty / epsilon
-
-
-@kernel
-def _finish(hyp: _Side, ref: _Side, terms: Terms, plan: Array) -> tuple[float, bool]:
-    """The plan of the potentials, rounded to meet what is held; its gap, and if that is enough."""
-    for i in range(plan.shape[0]):
-        for j in range(plan.shape[1]):
-            plan[i, j] *= hyp.scaling[i] * ref.scaling[j]
-    dual = terms.epsilon * _value(hyp, ref, terms.epsilon, plan)
-    gap = terms.epsilon * _round(plan, hyp, ref)
-    gap += _side_gap(hyp, terms.epsilon) + _side_gap(ref, terms.epsilon)
-    return gap, gap <= terms.tolerance * (1.0 + abs(dual))
-
-
-@kernel
-def _side_gap(side: _Side, epsilon: float) -> float:
-    if side.penalty == 0.0 or side.penalty == np.inf:
-        return 0.0
-    return side.penalty * _divergence(side.sums, _wanted(side, epsilon))
-
-
-@kernel
-def _divergence(a: Array, b: Array) -> float:
-    """KL(a|b), term by term non-negative, exact where a and b nearly agree."""
-    total = 0.0
-    for k in range(a.size):
-        base = max(b[k], 1e-300)
-        x = (a[k] - base) / base
-        total += base * ((1.0 + x) * np.log1p(x) - x) if x > -1.0 else base
-    return total
-
-
-@kernel
-def _round(plan: Array, hyp: _Side, ref: _Side) -> float:
-    """Make the plan meet the held sides (Altschuler et al., 2017); how far it moved, as KL."""
-    hyp_held, ref_held = hyp.penalty == np.inf, ref.penalty == np.inf
-    if not hyp_held and not ref_held:
-        return 0.0
-    before = plan.copy()
-    if hyp_held:
-        for i in range(plan.shape[0]):
-            ratio = hyp.weights[i] / hyp.sums[i]
-            plan[i] *= min(ratio, 1.0) if ref_held else ratio
-        _sum(plan, hyp, ref)
-    if ref_held:
-        for j in range(plan.shape[1]):
-            ratio = ref.weights[j] / ref.sums[j]
-            plan[:, j] *= min(ratio, 1.0) if hyp_held else ratio
-        _sum(plan, hyp, ref)
-    if hyp_held and ref_held:
-        lacking = np.maximum(ref.weights - ref.sums, 0.0)
-        total = lacking.sum()
-        if total > 0.0:
-            for i in range(plan.shape[0]):
-                plan[i] += max(hyp.weights[i] - hyp.sums[i], 0.0) / total * lacking
-            _sum(plan, hyp, ref)
-    return _divergence(plan.ravel(), before.ravel())

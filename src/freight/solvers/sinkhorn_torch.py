@@ -71,6 +71,26 @@ def _exponent(cost: Tensor, epsilon: float) -> Tensor:
     return cost.double() / -epsilon
 
 
+class _State(NamedTuple):
+    """The problems still going: their data, potentials and over-relaxation, and their kernels."""
+
+    going: Tensor
+    cost: Tensor
+    hyp: _Side
+    ref: _Side
+    phi: Tensor
+    psi: Tensor
+    factor: Tensor
+    rows: "_Kernel | None" = None
+    columns: "_Kernel | None" = None
+
+    def of(self, kept: Tensor) -> "_State":
+        going, cost, phi, psi = self.going[kept], self.cost[kept], self.phi[kept], self.psi[kept]
+        return _State(
+            going, cost, self.hyp.of(kept), self.ref.of(kept), phi, psi, self.factor[kept]
+        )
+
+
 def _sweep_until(
     cost: Tensor, hyp: _Side, ref: _Side, epsilon: float, aim: float, cap: int
 ) -> tuple[Tensor, Tensor]:
@@ -80,44 +100,47 @@ def _sweep_until(
     going = torch.arange(len(cost), device=cost.device)
     factor = torch.ones(len(cost), 1, dtype=torch.float64, device=cost.device)
     mark = torch.full_like(factor, math.inf)
+    state = _State(going, cost, hyp, ref, phi, psi, factor)
     for sweeps in range(0, cap, _ROUND):
-        fresh = {0} if sweeps else {0, 1, 2, 4}
-        potentials = phi[going], psi[going]
-        residual, phi[going], psi[going] = _round(
-            cost[going], hyp.of(going), ref.of(going), *potentials, factor, epsilon, fresh
-        )
-        hoped = (factor - 1.0) ** (_ROUND / 2)
-        stuck = (factor > 1) & (residual > hoped.clamp(min=0.5) * mark)
-        ready = (factor == 1) & (residual < 3.0) & (mark > 3.0)
-        factor = torch.where(stuck, 0.5 * (1.0 + factor), torch.where(ready, best, factor))
-        keep = (residual > aim).squeeze(-1)
-        if not bool(keep.any()):
+        state, residual = _round(state, epsilon, first=sweeps == 0)
+        phi[state.going], psi[state.going] = state.phi, state.psi
+        left = residual.squeeze(-1) > aim
+        count = int(left.sum())
+        if not count:
             break
-        going, factor, mark = going[keep], factor[keep], residual[keep]
+        state = state._replace(factor=_relaxed(residual, mark, best))
+        mark = residual
+        if 2 * count < len(left):
+            state, mark = state.of(left), mark[left]
     return phi, psi
 
 
-def _round(
-    cost: Tensor,
-    hyp: _Side,
-    ref: _Side,
-    phi: Tensor,
-    psi: Tensor,
-    factor: Tensor,
-    epsilon: float,
-    fresh: set[int],
-) -> tuple[Tensor, Tensor, Tensor]:
-    """A few sweeps; the last largest wish of each problem, and both sides' potentials."""
+def _relaxed(residual: Tensor, mark: Tensor, best: float) -> Tensor:
+    """Over-relax what has come close; half as much where that made things worse, far from the end.
+
+    Near the end sweeps are linear and the best factor cannot fail.
+    """
+    factor = torch.full_like(residual, best)
+    factor[(residual > mark) & (residual > 0.3)] = 0.5 * (1.0 + best)
+    factor[residual > 3.0] = 1.0
+    return factor
+
+
+def _round(state: _State, epsilon: float, first: bool) -> tuple[_State, Tensor]:
+    """A few sweeps, and the last largest wish of each problem."""
+    cost, hyp, ref, phi, psi = state.cost, state.hyp, state.ref, state.phi, state.psi
+    rows, columns = state.rows, state.columns
     bases = [side.share * side.weights.where(side.present, 1.0).log() for side in (hyp, ref)]
-    factors = [factor * side.present for side in (hyp, ref)]
+    factors = [state.factor * side.present for side in (hyp, ref)]
     before = targets = [phi, psi]
     for sweep in range(_ROUND):
         before = [phi, psi]
-        if sweep in fresh:
+        fresh = first and sweep in (1, 2, 4)
+        if rows is None or fresh:
             rows = _Kernel.of(cost, psi, epsilon, -1)
         hyp_target = torch.add(bases[0], rows.log_sums(psi), alpha=-hyp.share)
         phi = phi.lerp(hyp_target, factors[0])
-        if sweep in fresh:
+        if columns is None or fresh:
             columns = _Kernel.of(cost, phi, epsilon, -2)
         ref_target = torch.add(bases[1], columns.log_sums(phi), alpha=-ref.share)
         psi = psi.lerp(ref_target, factors[1])
@@ -126,7 +149,10 @@ def _round(
         ((target - old).abs() * side.present).amax(-1, keepdim=True)
         for target, old, side in zip(targets, before, (hyp, ref), strict=True)
     ]
-    return torch.maximum(*wishes), phi, psi
+    if first or (rows and bool(rows.strayed(psi))) or (columns and bool(columns.strayed(phi))):
+        rows = columns = None
+    after = state._replace(phi=phi, psi=psi, rows=rows, columns=columns)
+    return after, torch.maximum(*wishes)
 
 
 class _Kernel(NamedTuple):
@@ -142,6 +168,9 @@ class _Kernel(NamedTuple):
         offset = exponent.amax(along)
         entries = exponent.sub_(offset.unsqueeze(along)).to(cost.dtype).exp_()
         return cls(entries if along == -1 else entries.mT, offset, potential)
+
+    def strayed(self, potential: Tensor) -> Tensor:
+        return (potential - self.absorbed).abs().amax() > 20.0
 
     def log_sums(self, potential: Tensor) -> Tensor:
         """log sum exp(potential - C / epsilon); a step of more than 80 is taken in two."""
