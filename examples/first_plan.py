@@ -28,15 +28,15 @@ def draw(title: str, problem: freight.Problem) -> Table:
     flow = np.asarray(plan.flow)
     numbers = f"transport {plan.transport:.3f}, objective {plan.objective:.3f}"
     table = Table(title=f"{title}\n{numbers}", title_justify="left", title_style="bold")
-    table.add_column("hyp \\ ref")
+    table.add_column("")
     for word in REF:
         table.add_column(word, justify="center")
-    table.add_column("unmoved", justify="right", style="yellow")
+    table.add_column("left", justify="right", style="yellow")
     for word, row, mass in zip(HYP, flow, hyp, strict=True):
         table.add_row(word, *(_cell(x) for x in row), _left(mass - row.sum()))
     kept = ref - flow.sum(axis=0)
     table.add_section()
-    table.add_row("unmet", *(_left(x) for x in kept), "", style="yellow")
+    table.add_row("left", *(_left(x) for x in kept), "", style="yellow")
     return table
 
 

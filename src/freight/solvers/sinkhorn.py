@@ -3,8 +3,8 @@
 Potentials are kept in units of epsilon. Sweeps run on a kernel that has absorbed the potentials of
 the last refresh, so that neither a small epsilon nor the range of float64 can empty it. Plain
 sweeps contract by t = tau_hyp tau_ref, tau = penalty / (penalty + epsilon), almost whatever the
-problem, so over-relaxing with the factor that is optimal for t needs no tuning; it is backed off
-where it does not deliver. What sweeps leave unfinished (a small epsilon between hard sides) is
+problem, so over-relaxing with the factor that is optimal for t needs no tuning; far from the end,
+where it can overshoot, it is halved or dropped for a while. What sweeps leave unfinished (a small epsilon between hard sides) is
 finished by damped Newton steps on the dual.
 """
 
