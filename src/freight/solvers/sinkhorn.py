@@ -4,8 +4,8 @@ Potentials are kept in units of epsilon. Sweeps run on a kernel that has absorbe
 the last refresh, so that neither a small epsilon nor the range of float64 can empty it. Plain
 sweeps contract by t = tau_hyp tau_ref, tau = penalty / (penalty + epsilon), almost whatever the
 problem, so over-relaxing with the factor that is optimal for t needs no tuning; far from the end,
-where it can overshoot, it is halved or dropped for a while. What sweeps leave unfinished (a small epsilon between hard sides) is
-finished by damped Newton steps on the dual.
+where it can overshoot, it is halved or dropped for a while. What sweeps leave unfinished (a small
+epsilon between hard sides) is finished by damped Newton steps on the dual.
 """
 
 import numpy as np
