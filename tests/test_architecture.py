@@ -2,6 +2,8 @@
 
 import ast
 import importlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,12 @@ PACKAGE = Path(freight.__file__).parent
 # A layer may import the ones before it; the names inside one layer may import each other.
 LAYERS = [
     {"errors", "kernels"},
-    {"totals", "types"},
-    {"solvers"},
+    {"totals", "types", "results"},
+    {"clouds", "solvers"},
+    {"encoding", "units"},
+    {"costs", "weightings", "pairs", "readouts"},
+    {"metric", "pipeline"},
+    {"catalogue"},
 ]
 
 
@@ -44,10 +50,15 @@ def test_imports_point_one_way(path: Path) -> None:
 
 
 def test_all_is_what_is_exported() -> None:
-    public = {name for name in vars(freight) if not name.startswith("_")}
-    submodules = {p.stem for p in PACKAGE.iterdir() if p.suffix == ".py" or p.is_dir()}
-    assert public - submodules == set(freight.__all__)
-    assert freight.__all__ == sorted(freight.__all__)
+    assert sorted(name for names in freight._HOMES.values() for name in names) == freight.__all__
+    assert set(freight.__all__) <= set(dir(freight))
+    with pytest.raises(AttributeError, match="nothing"):
+        freight.nothing  # noqa: B018
+
+
+def test_importing_does_not_import_torch() -> None:
+    code = "import sys, freight; assert 'torch' not in sys.modules and 'numba' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_everything_public_says_what_it_is() -> None:

@@ -1,20 +1,64 @@
-"""Score generated text by optimal transport."""
+"""Score generated text by optimal transport.
 
-from freight.errors import FreightError, InvalidInput, NotConverged
-from freight.kernels import set_threads
-from freight.solvers import barycenter, solve
-from freight.types import Barycenters, Plans, Problem
+What is public is listed here and lives elsewhere: a name is imported when it is first used, so that
+`freight --help` need not wait for torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from freight.catalogue import load, metrics
+    from freight.encoding import encoder, encoders
+    from freight.errors import FreightError, InvalidInput, MissingPart, NotConverged
+    from freight.kernels import set_threads
+    from freight.metric import Metric
+    from freight.results import Column, Result
+    from freight.solvers import barycenter, solve
+    from freight.types import Barycenters, Plans, Problem
+
+__version__ = "0.1.0"
 
 __all__ = [
     "Barycenters",
+    "Column",
     "FreightError",
     "InvalidInput",
+    "Metric",
+    "MissingPart",
     "NotConverged",
     "Plans",
     "Problem",
+    "Result",
     "barycenter",
+    "encoder",
+    "encoders",
+    "load",
+    "metrics",
     "set_threads",
     "solve",
 ]
 
-__version__ = "0.1.0"
+_HOMES = {
+    "catalogue": ("load", "metrics"),
+    "encoding": ("encoder", "encoders"),
+    "errors": ("FreightError", "InvalidInput", "MissingPart", "NotConverged"),
+    "kernels": ("set_threads",),
+    "metric": ("Metric",),
+    "results": ("Column", "Result"),
+    "solvers": ("barycenter", "solve"),
+    "types": ("Barycenters", "Plans", "Problem"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            value = getattr(import_module(f"freight.{home}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'freight' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

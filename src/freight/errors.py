@@ -11,3 +11,12 @@ class InvalidInput(FreightError, ValueError):
 
 class NotConverged(FreightError):
     """A solver stopped before its tolerance; the message says which problems, and how far off."""
+
+
+class MissingPart(FreightError, ImportError):
+    """Something that is installed or fetched apart is not here; the message says how to get it."""
+
+    @classmethod
+    def extra(cls, package: str, extra: str) -> "MissingPart":
+        """The message for a package that one of our extras brings."""
+        return cls(f"{package} is not installed; run  pip install 'freight[{extra}]'")

@@ -9,7 +9,7 @@ import torch
 from freight.errors import InvalidInput, NotConverged
 from freight.kernels import PARALLEL
 from freight.solvers.arrays import solve_arrays
-from freight.solvers.barycenter import barycenter_batch
+from freight.solvers.barycenters import barycenter_batch
 from freight.solvers.batches import Batch, Solved, Terms
 from freight.solvers.checks import check_data, check_shapes, check_sizes
 from freight.solvers.tensors import like, solve_tensors, to_array, to_numbers

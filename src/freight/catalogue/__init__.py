@@ -1,0 +1,42 @@
+"""The metrics by name: a table of factories, imported on request."""
+
+import difflib
+import inspect
+from importlib import import_module
+from typing import Any
+
+from freight.errors import InvalidInput
+from freight.metric import Metric
+
+METRICS = {
+    "lazy-emd": "lazy_emd:lazy_emd",
+    "emd": "emd:emd",
+    "bert-score": "bert_score:bert_score",
+    "f-alpha": "f_alpha:f_alpha",
+    "yisi-1": "yisi_1:yisi_1",
+    "bary-score": "bary_score:bary_score",
+}
+
+
+def load(name: str, **parameters: Any) -> Metric:
+    """The metric of this name; its parameters are those of its factory."""
+    factory = _factory(name)
+    known = inspect.signature(factory).parameters
+    unknown = [p for p in parameters if p not in known]
+    if unknown:
+        raise InvalidInput(f"{name} has no parameter {unknown[0]!r}; there is {', '.join(known)}")
+    metric: Metric = factory(**parameters)
+    return metric
+
+
+def metrics() -> dict[str, str]:
+    """What there is to score with, and what it is."""
+    return {name: (inspect.getdoc(_factory(name)) or "").split("\n")[0] for name in METRICS}
+
+
+def _factory(name: str) -> Any:
+    if name not in METRICS:
+        near = difflib.get_close_matches(str(name), METRICS, 3, 0.4) or list(METRICS)
+        raise InvalidInput(f"there is no metric {name!r}; did you mean {', '.join(near)}?")
+    module, function = METRICS[name].split(":")
+    return getattr(import_module(f"freight.catalogue.{module}"), function)

