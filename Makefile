@@ -8,6 +8,8 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 
 demo: .venv/ready
 	@$(BIN)/python examples/first_plan.py
+	@$(BIN)/freight score examples/hyp.txt examples/ref.txt \
+		-m lazy-emd -m bary-score -m emd -m bert-score -m f-alpha -m yisi-1
 
 test: .venv/ready-dev lint
 	$(BIN)/python -m pytest -n 2
@@ -29,7 +31,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/ready: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP_INSTALL) -e .
+	$(PIP_INSTALL) -e '.[embedded]'
 	@touch $@
 
 .venv/ready-dev: .venv/ready

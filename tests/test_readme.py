@@ -6,13 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from freight.catalogue import METRICS
+
 README = Path(__file__).parent.parent / "README.md"
 
 
 @pytest.mark.skipif(not README.exists(), reason="the README is not part of an installed package")
 def test_the_first_example() -> None:
     text = README.read_text()
-    block = text.split("## A first example")[1].split("\n\nA problem says")[0]
+    block = text.split("## A first example of the core")[1].split("\n\nA problem says")[0]
     code = "\n".join(line[4:] for line in block.splitlines() if line.startswith("    "))
     names: dict[str, object] = {}
     exec(code, names)
@@ -20,3 +22,18 @@ def test_the_first_example() -> None:
     assert claimed is not None
     assert names["plan"].transport == pytest.approx(float(claimed[1]), abs=0.005)  # type: ignore[attr-defined]
     assert np.asarray(names["lazy"].flow).sum() < 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif(not README.exists(), reason="the README is not part of an installed package")
+def test_the_scoring_example() -> None:
+    block = README.read_text().split("In Python:")[1].split("| metric |")[0]
+    code = "\n".join(line[4:] for line in block.splitlines() if line.startswith("    "))
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert set(names["result"].system) == {"transport", "objective"}  # type: ignore[attr-defined]
+
+
+def test_every_metric_is_in_the_readme() -> None:
+    text = README.read_text()
+    for name in METRICS:
+        assert f"`{name}`" in text

@@ -1,0 +1,31 @@
+"""The command line: one file a command, nothing heavy imported before it is needed."""
+
+import sys
+
+import typer
+
+from freight.cli import listing, score
+from freight.errors import FreightError
+
+app = typer.Typer(
+    help="Score generated text by optimal transport.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("score")(score.score)
+app.command("metrics")(listing.metrics)
+app.command("encoders")(listing.encoders)
+app.command("version")(listing.version)
+
+
+def main() -> None:
+    """Run a command; what the user can mend is one line and exit status 1."""
+    try:
+        app()
+    except FreightError as error:
+        typer.echo(f"freight: {error}", err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        typer.echo("freight: stopped", err=True)
+        sys.exit(1)

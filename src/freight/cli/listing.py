@@ -1,0 +1,32 @@
+"""`freight metrics`, `freight encoders` and `freight version`: what there is."""
+
+from rich.console import Console
+from rich.table import Table
+
+import freight
+
+
+def metrics() -> None:
+    """List the metrics, with their columns and which way is better."""
+    from freight.catalogue import METRICS
+
+    table = Table("metric", "columns", "what it is", title="Metrics")
+    about = freight.metrics()
+    for name in METRICS:
+        columns = freight.load(name, encoder="hashed").columns
+        arrows = "  ".join(f"{c.name}{'↑' if c.higher else '↓'}" for c in columns)
+        table.add_row(name, arrows, about[name])
+    Console().print(table)
+
+
+def encoders() -> None:
+    """List the encoders."""
+    table = Table("encoder", "what it is", title="Encoders")
+    for name, about in freight.encoders().items():
+        table.add_row(name, about)
+    Console().print(table)
+
+
+def version() -> None:
+    """Print the version."""
+    print(f"freight {freight.__version__}")

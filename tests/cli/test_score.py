@@ -1,0 +1,162 @@
+"""`freight score` as a user runs it, mistakes included."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+from typer.testing import CliRunner
+
+import freight
+from freight.cli import app, main
+
+HYPS, REFS = ["the cat sat", "", "a dog 🦖"], ["a cat sat down", "", "the dog"]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "hyp.txt").write_text("\n".join(HYPS) + "\n", encoding="utf-8")
+    (tmp_path / "ref.txt").write_text("\r\n".join(REFS), encoding="utf-8")
+    with gzip.open(tmp_path / "ref.gz", "wt", encoding="utf-8") as stream:
+        stream.write("\n".join(HYPS) + "\n")
+    return tmp_path
+
+
+def run(monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str) -> int:
+    """Run the program itself, in the folder; its exit status."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["freight", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    return int(stopped.value.code or 0)
+
+
+def test_json_says_what_python_says(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = run(
+        monkeypatch, files, "score", "hyp.txt", "ref.txt", "-m", "lazy-emd", "-m", "bert-score",
+        "--encoder", "hashed", "--json",
+    )  # fmt: skip
+    assert status == 0
+    found = json.loads(capsys.readouterr().out)
+    for record, name in zip(found, ("lazy-emd", "bert-score"), strict=True):
+        expected = freight.load(name, encoder="hashed").score(HYPS, REFS)
+        assert record["metric"] == name
+        assert record["signature"] == expected.signature
+        assert record["flags"] == [list(f) for f in expected.flags]
+        for column, values in record["segments"].items():
+            assert values == expected[column].tolist()
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv", "parquet"])
+def test_files_by_their_ending(
+    files: Path, monkeypatch: pytest.MonkeyPatch, ending: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = files / f"scores.{ending}"
+    arguments = ["hyp.txt", "ref.txt", "ref.gz", "-m", "emd:transport", "--encoder", "hashed"]
+    assert run(monkeypatch, files, "score", *arguments, "-o", str(out)) == 0
+    assert "transport↓" in capsys.readouterr().out
+    if ending == "parquet":
+        table = pyarrow.parquet.read_table(out)
+        rows = table.to_pylist()
+        assert b"emd" in table.schema.metadata
+    elif ending == "jsonl":
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+    else:
+        header, *lines = out.read_text().splitlines()
+        cells = "," if ending == "csv" else "\t"
+        rows = [dict(zip(header.split(cells), line.split(cells), strict=True)) for line in lines]
+    assert [float(row["emd:transport"]) for row in rows] == pytest.approx([0, 0, 0], abs=1e-6)
+    assert [int(row["emd:reference"]) for row in rows] == [1, 0, 1]
+    assert "emd:objective" not in rows[0]
+
+
+MISTAKES = {
+    "no file": (["nowhere.txt", "ref.txt"], "there is no file nowhere.txt"),
+    "lengths": (["hyp.txt", "short.txt"], "hyp.txt has 3 lines but short.txt has 1"),
+    "empty": (["empty.txt", "ref.txt"], "empty.txt is empty"),
+    "encoding": (
+        ["latin.txt", "latin.txt"],
+        "line 2 of latin.txt is not utf-8 (byte 0xe9); re-encode",
+    ),
+    "no encoding": (
+        ["hyp.txt", "ref.txt", "--encoding", "utf-99"],
+        "there is no encoding 'utf-99'",
+    ),
+    "metric": (["hyp.txt", "ref.txt", "-m", "bertscore"], "did you mean bert-score"),
+    "column": (["hyp.txt", "ref.txt", "-m", "emd:f1", "--encoder", "hashed"], "no column 'f1'"),
+    "parameter": (["hyp.txt", "ref.txt", "--set", "speed=1"], "no parameter 'speed'"),
+    "value": (["hyp.txt", "ref.txt", "--set", "hyp"], "--set hyp=0.5"),
+    "layer": (["hyp.txt", "ref.txt", "--layer", "12"], "layer 12 is out of range"),
+    "ending": (["hyp.txt", "ref.txt", "-o", "scores.xls"], "ends in none of .jsonl"),
+    "folder": (["hyp.txt", "ref.txt", "-o", "no/scores.csv"], "there is no folder no"),
+    "encoder": (["hyp.txt", "ref.txt", "--encoder", "./no"], "there is no folder no"),
+    "hub": (["hyp.txt", "ref.txt", "--encoder", "no/model"], "could not be loaded"),
+    "stdin twice": (["-", "-"], "read once"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_clear_line(
+    mistake: str, files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "short.txt").write_text("one line\n")
+    (files / "empty.txt").write_text("")
+    (files / "latin.txt").write_bytes(b"fine\ncaf\xe9\n")
+    arguments, message = MISTAKES[mistake]
+    assert run(monkeypatch, files, "score", *arguments) == 1
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert not captured.out
+    assert not [path for path in files.iterdir() if path.name.startswith("scores")]
+
+
+def test_usage_is_status_two() -> None:
+    assert CliRunner().invoke(app, ["score"]).exit_code == 2
+    assert CliRunner().invoke(app, ["score", "a", "b", "--nonsense"]).exit_code == 2
+
+
+def test_lists() -> None:
+    for command, word in (
+        ("metrics", "bary-score"),
+        ("encoders", "embedded"),
+        ("version", "freight"),
+    ):
+        result = CliRunner().invoke(app, [command])
+        assert result.exit_code == 0
+        assert word in result.output
+
+
+def test_help_does_not_import_torch() -> None:
+    code = (
+        "import sys; sys.argv = ['freight', '--help']\n"
+        "from freight.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "score" in done.stdout
+
+
+def test_standard_input(files: Path) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "from freight.cli import main; main()",
+        "score",
+        "-",
+        "ref.txt",
+    ]
+    done = subprocess.run(
+        [*command, "--encoder", "hashed", "--json"],
+        input="\n".join(HYPS).encode(),
+        capture_output=True,
+        cwd=files,
+        check=True,
+    )
+    assert len(json.loads(done.stdout)[0]["references"]) == 3
