@@ -51,6 +51,10 @@ class Cloud:
         """Which units are of this kind."""
         return (self.kind & kind) != 0
 
+    def at(self, places: Sequence[int]) -> Cloud:
+        """The same units with these of the layers that were encoded, by their place."""
+        return replace(self, layers=self.layers[:, list(places)])
+
     def only(self, kept: Array) -> Cloud:
         """These units alone (a flag for each); every text stays, if only as an empty one."""
         counts = np.bincount(self.owner[kept], minlength=len(self.texts))

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from freight.clouds import Cloud, Encoder
 from freight.errors import InvalidInput
-from freight.pipeline import Chosen, reduce_references, score_pairs
+from freight.pipeline import Chosen, Scored, reduce_references, score_measures, score_pairs
 from freight.results import Column, Result
 from freight.types import Array, Plans, Problem
-from freight.weightings import Idf, Weighting, fitted
+from freight.weightings import Idf, Weighting, brought, fitted
 
 REFERENCES = ("best", "each", "mean")
 
@@ -42,18 +42,29 @@ class Metric:
 
     def score(self, hyps: Sequence[str], refs: Sequence[str] | Sequence[Sequence[str]]) -> Result:
         """Score each hypothesis against its reference, or its references."""
-        segments, texts, index = pair_up(hyps, refs)
-        if self.needs_fitting:
-            given = [texts[k] for k in index[:, 1]]
-            ready = self.fit(given, hyps)
-            return replace(ready.score(hyps, refs), signature=f"{ready.signature}|idf:given texts")
-        scores, flags = score_pairs(self, texts, index)
+        return score_together([self], hyps, refs)[0]
+
+    def score_measures(self, hyp: Sequence[Any], ref: Sequence[Any]) -> Result:
+        """Score vectors of your own: a side is a list of points (n, dim), or (points, masses).
+
+        Masses are normalised, uniform where none are given; units, layers and IDF play no part.
+        """
+        if len(hyp) != len(ref):
+            raise InvalidInput(f"there are {len(hyp)} hypotheses but {len(ref)} references")
+        both = brought([*hyp, *ref])
+        index = np.arange(2 * len(hyp)).reshape(2, -1).T
+        scores, flags = score_measures(self, both, both, index)
+        return self._result((scores, flags), np.arange(len(hyp)), "|measures:brought")
+
+    def _result(self, scored: Scored, segments: Array, remark: str = "") -> Result:
+        scores, flags = scored
         chosen: Chosen = reduce_references(self.columns, scores, segments, self.references)
-        kept = tuple(
-            tuple(sorted({f for p in np.flatnonzero(segments == k) for f in flags[p]}))
-            for k in range(len(hyps))
-        )
-        return Result(self.name, self.columns, chosen.scores, chosen.winners, kept, self.signature)
+        kept: list[set[str]] = [set() for _ in range(int(segments[-1]) + 1)]
+        for segment, found in zip(segments, flags, strict=True):
+            kept[segment].update(found)
+        shown = tuple(tuple(sorted(found)) for found in kept)
+        signature = self.signature + remark
+        return Result(self.name, self.columns, chosen.scores, chosen.winners, shown, signature)
 
     @property
     def needs_fitting(self) -> bool:
@@ -87,6 +98,23 @@ class Metric:
 
         parts = [f"{f.name}:{describe(getattr(self, f.name))}" for f in fields(self)[1:]]
         return "|".join([self.name, *parts, f"version:{__version__}"])
+
+
+def score_together(
+    metrics: Sequence[Metric],
+    hyps: Sequence[str],
+    refs: Sequence[str] | Sequence[Sequence[str]],
+) -> list[Result]:
+    """Score by several metrics in one pass; those that share an encoder share one encoding."""
+    segments, texts, index = pair_up(hyps, refs)
+    given = [texts[k] for k in index[:, 1]]
+    ready = [metric.fit(given, hyps) if metric.needs_fitting else metric for metric in metrics]
+    remarks = ["|idf:given texts" if metric.needs_fitting else "" for metric in metrics]
+    scored = score_pairs(ready, texts, index)
+    return [
+        metric._result(found, segments, remark)
+        for metric, found, remark in zip(ready, scored, remarks, strict=True)
+    ]
 
 
 def describe(value: Any) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 
+from freight.clouds import Cloud
 from freight.pairs import Pairs, side_by_side
 from freight.results import Column
 from freight.solvers import solve
@@ -20,29 +22,42 @@ CHUNK = 4096
 """Pairs of a chunk, each of whose distinct texts is encoded once."""
 
 
-def score_pairs(
-    metric: Metric, texts: list[str], index: Array
-) -> tuple[dict[str, Array], list[tuple[str, ...]]]:
-    """Scores and flags for every pair of an index (pair, 2) into texts."""
-    scores = {column.name: np.empty(len(index)) for column in metric.columns}
-    flags: list[tuple[str, ...]] = []
-    for start in range(0, len(index), CHUNK):
-        part = index[start : start + CHUNK]
-        distinct, local = np.unique(part, return_inverse=True)
-        cloud = metric.encoder.encode([texts[k] for k in distinct], metric.layers)
-        units = metric.units(cloud)
-        hyp = metric.weighting(units)
-        ref = metric.ref_weighting(units) if metric.ref_weighting else hyp
-        found, notes = score_measures(metric, hyp, ref, local.reshape(part.shape))
-        for name, values in found.items():
-            scores[name][start : start + CHUNK] = values
-        flags += notes
-    return scores, flags
+Scored = tuple[dict[str, Array], list[tuple[str, ...]]]
+"""Scores by column, and flags, of every pair."""
 
 
-def score_measures(
-    metric: Metric, hyp: Measures, ref: Measures, index: Array
-) -> tuple[dict[str, Array], list[tuple[str, ...]]]:
+def score_pairs(metrics: Sequence[Metric], texts: list[str], index: Array) -> list[Scored]:
+    """Scores and flags by each metric for every pair of an index (pair, 2) into texts.
+
+    Metrics that share an encoder share one encoding, of all the layers that they need together.
+    """
+    results: list[Scored] = [({}, []) for _ in metrics]
+    for encoder in dict.fromkeys(metric.encoder for metric in metrics):
+        sharing = [k for k, metric in enumerate(metrics) if metric.encoder == encoder]
+        layers = sorted({layer for k in sharing for layer in metrics[k].layers})
+        for start in range(0, len(index), CHUNK):
+            part = index[start : start + CHUNK]
+            distinct, local = np.unique(part, return_inverse=True)
+            cloud = encoder.encode([texts[k] for k in distinct], layers)
+            for k in sharing:
+                places = [layers.index(layer) for layer in metrics[k].layers]
+                found, flags = _score(metrics[k], cloud.at(places), local.reshape(part.shape))
+                for name, values in found.items():
+                    results[k][0].setdefault(name, np.empty(len(index)))[start : start + CHUNK] = (
+                        values
+                    )
+                results[k][1].extend(flags)
+    return results
+
+
+def _score(metric: Metric, cloud: Cloud, index: Array) -> Scored:
+    units = metric.units(cloud)
+    hyp = metric.weighting(units)
+    ref = metric.ref_weighting(units) if metric.ref_weighting else hyp
+    return score_measures(metric, hyp, ref, index)
+
+
+def score_measures(metric: Metric, hyp: Measures, ref: Measures, index: Array) -> Scored:
     """Scores and flags for pairs of measures; an empty side gets what the metric declares."""
     scores = {column.name: np.full(len(index), np.nan) for column in metric.columns}
     empty = np.stack((hyp.empty[index[:, 0]], ref.empty[index[:, 1]]), axis=1)

@@ -130,6 +130,32 @@ class Barycenter:
         )
 
 
+def brought(sides: Sequence[Any]) -> Measures:
+    """Measures out of points (n, dim), or pairs of points and masses, that a caller brings."""
+    points, weights = [], []
+    for k, side in enumerate(sides):
+        given, mass = side if isinstance(side, tuple) else (side, None)
+        cloud = torch.as_tensor(given)
+        if cloud.ndim != 2 or not bool(torch.isfinite(cloud).all()):
+            raise InvalidInput(f"measure {k} is not an array (n, dim) of finite numbers")
+        masses = np.ones(len(cloud)) if mass is None else np.asarray(mass, np.float64)
+        if masses.shape != (len(cloud),) or not np.isfinite(masses).all() or (masses < 0).any():
+            raise InvalidInput(
+                f"measure {k} has {len(cloud)} points; give as many masses, none < 0"
+            )
+        if len(cloud) and masses.sum() == 0:
+            raise InvalidInput(f"the masses of measure {k} are all 0")
+        points.append(cloud)
+        weights.append(masses / masses.sum() if len(masses) else masses)
+    if len({cloud.shape[1] for cloud in points}) > 1:
+        raise InvalidInput("the points of all measures need the same dimension")
+    sizes = np.array([len(cloud) for cloud in points])
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    joined = torch.cat(points)
+    joined = joined if joined.dtype == torch.float64 else joined.float()
+    return Measures(joined, np.concatenate(weights), offsets, sizes == 0, ((),) * len(points))
+
+
 def fitted(weighting: Any, encoder: Encoder, texts: Sequence[str]) -> Any:
     """The same weighting, knowing how frequent the units of these texts are."""
     if isinstance(weighting, Idf):

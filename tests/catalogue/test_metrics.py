@@ -114,6 +114,47 @@ def test_every_knob_changes_the_score_and_the_signature(name: str, knob: dict[st
     assert plain.signature != turned.signature
 
 
+def test_metrics_together_are_the_metrics_alone_in_one_encoding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    metrics = [freight.load(name, encoder="hashed") for name in METRICS]
+    alone = [metric.score(HYPS, REFS) for metric in metrics]
+    calls = []
+    encode = type(metrics[0].encoder).encode
+    counted = lambda self, texts, layers: calls.append(layers) or encode(self, texts, layers)  # noqa: E731
+    fitted_already = [m.fit(REFS) if m.needs_fitting else m for m in metrics]
+    monkeypatch.setattr(type(metrics[0].encoder), "encode", counted)
+    together = freight.score_together(fitted_already, HYPS, REFS)
+    assert calls == [[0, 1, 2, 3, 4]]
+    for one, other in zip(alone, together, strict=True):
+        for column in one.segments:
+            assert one[column].tolist() == other[column].tolist()
+
+
+def test_measures_of_ones_own() -> None:
+    rng = np.random.default_rng(0)
+    hyp = [(rng.normal(size=(n, 8)), rng.dirichlet(np.ones(n))) for n in (3, 5)]
+    ref = [rng.normal(size=(n, 8)) for n in (4, 20)]
+    result = freight.load("emd", encoder="hashed").score_measures(hyp, ref)
+    for k in range(2):
+        cost = 1 - _cosine(hyp[k][0], ref[k])
+        mass = np.full(len(ref[k]), 1 / len(ref[k]))
+        assert result["transport"][k] == pytest.approx(ot.emd2(hyp[k][1], mass, cost), abs=1e-9)
+    metric = freight.load("emd", encoder="hashed")
+    empty = metric.score_measures([np.zeros((0, 8))], [ref[0]])
+    assert empty.flags == (("empty side",),)
+    with pytest.raises(freight.InvalidInput, match="measure 0"):
+        metric.score_measures([np.full((2, 8), np.nan)], [ref[0]])
+    with pytest.raises(freight.InvalidInput, match="same dimension"):
+        metric.score_measures([np.ones((2, 3))], [ref[0]])
+
+
+def _cosine(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return (x / np.linalg.norm(x, axis=1, keepdims=True)) @ (
+        y / np.linalg.norm(y, axis=1, keepdims=True)
+    ).T
+
+
 def test_idf_of_one_pair_is_flagged_and_uniform() -> None:
     metric = freight.load("bert-score", encoder="hashed", idf="ref")
     result = metric.score(["the cat"], ["the cat"])

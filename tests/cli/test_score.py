@@ -42,7 +42,7 @@ def test_json_says_what_python_says(
         "--encoder", "hashed", "--json",
     )  # fmt: skip
     assert status == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(capsys.readouterr().out)["metrics"]
     for record, name in zip(found, ("lazy-emd", "bert-score"), strict=True):
         expected = freight.load(name, encoder="hashed").score(HYPS, REFS)
         assert record["metric"] == name
@@ -159,4 +159,4 @@ def test_standard_input(files: Path) -> None:
         cwd=files,
         check=True,
     )
-    assert len(json.loads(done.stdout)[0]["references"]) == 3
+    assert len(json.loads(done.stdout)["metrics"][0]["references"]) == 3

@@ -18,15 +18,19 @@ METRICS = {
 }
 
 
-def load(name: str, **parameters: Any) -> Metric:
+def load(name: str, **settings: Any) -> Metric:
     """The metric of this name; its parameters are those of its factory."""
-    factory = _factory(name)
-    known = inspect.signature(factory).parameters
-    unknown = [p for p in parameters if p not in known]
+    known = parameters(name)
+    unknown = [setting for setting in settings if setting not in known]
     if unknown:
         raise InvalidInput(f"{name} has no parameter {unknown[0]!r}; there is {', '.join(known)}")
-    metric: Metric = factory(**parameters)
+    metric: Metric = _factory(name)(**settings)
     return metric
+
+
+def parameters(name: str) -> list[str]:
+    """What can be set of a metric."""
+    return list(inspect.signature(_factory(name)).parameters)
 
 
 def metrics() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,12 +49,10 @@ def score(
         **({} if layer is None else {"layer": layer}),
         **_set(parameters),
     }
-    results, seconds = [], {}
-    for wanted in metric:
-        name, _, column = wanted.partition(":")
-        started = time.perf_counter()
-        results.append((_score(name, options, hyps, columns), column))
-        seconds[name] = time.perf_counter() - started
+    started = time.perf_counter()
+    names, _, picked = zip(*(wanted.partition(":") for wanted in metric), strict=True)
+    results = list(zip(_score(names, options, hyps, columns), picked, strict=True))
+    seconds = time.perf_counter() - started
     for result, column in results:
         if column and column not in result.segments:
             has = ", ".join(result.segments)
@@ -62,16 +61,24 @@ def score(
         notes = {result.name: result.signature for result, _ in results}
         write_table(output, _rows(results), notes)
     if as_json:
-        print(json.dumps([_record(result, seconds[result.name]) for result, _ in results]))
+        records = [_record(result) for result, _ in results]
+        print(json.dumps({"metrics": records, "seconds": round(seconds, 3)}))
     else:
         _show(results)
 
 
-def _score(name: str, options: dict[str, Any], hyps: list[str], columns: list[list[str]]) -> Any:
+def _score(
+    names: Sequence[str], options: dict[str, Any], hyps: list[str], columns: list[list[str]]
+) -> "list[Result]":
     import freight
 
     refs = [list(row) for row in zip(*columns, strict=True)]
-    return freight.load(name, **options).score(hyps, refs)
+    loaded = []
+    for name in names:
+        known = freight.parameters(name)
+        mine = {key: value for key, value in options.items() if key != "layer" or key in known}
+        loaded.append(freight.load(name, **mine))
+    return freight.score_together(loaded, hyps, refs)
 
 
 def _set(parameters: list[str] | None) -> dict[str, Any]:
@@ -105,7 +112,7 @@ def _rows(results: "list[tuple[Result, str]]") -> dict[str, list[Any]]:
     return rows
 
 
-def _record(result: "Result", seconds: float) -> dict[str, Any]:
+def _record(result: "Result") -> dict[str, Any]:
     clean = {name: [_number(x) for x in values] for name, values in result.segments.items()}
     return {
         "metric": result.name,
@@ -114,7 +121,6 @@ def _record(result: "Result", seconds: float) -> dict[str, Any]:
         "references": result.winners.tolist(),
         "flags": [list(f) for f in result.flags],
         "signature": result.signature,
-        "seconds": round(seconds, 3),
     }
 
 
