@@ -94,8 +94,10 @@ def test_tensors_are_checked_as_arrays_are(case: str) -> None:
 
 
 def test_unknown_options_are_refused() -> None:
-    with pytest.raises(TypeError, match="iterations"):
-        solve(Problem(), COST, HYP, REF, iterations=3)  # type: ignore[call-arg]
+    with pytest.raises(InvalidInput, match="no option 'iterations'; there is tolerance"):
+        solve(Problem(), COST, HYP, REF, iterations=3)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="no option 'start'"):
+        freight.barycenter(COST, start=0)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("problem", [Problem(epsilon=0.002), Problem(0.2, 0.3)], ids=str)

@@ -3,6 +3,9 @@
 minimise <C,P> + hyp KL(P1|a) + ref KL(P'1|b) + epsilon sum(P log P - P)  over P >= 0
 """
 
+from collections.abc import Mapping
+from typing import Never
+
 import numpy as np
 import torch
 
@@ -29,6 +32,7 @@ def solve(
     tolerance: float = 1e-9,
     max_iterations: int = 1000,
     strict: bool = True,
+    **unknown: Never,
 ) -> Plans:
     """Solve one problem (n, m) or a padded batch (pair, n, m), numpy or torch, and return the same.
 
@@ -40,6 +44,7 @@ def solve(
     cost and masses through everything that is read off an entropic plan; at epsilon = 0 they flow
     to the cost through `objective` (and `transport`, where neither side is priced).
     """
+    _refuse("solve", unknown, "tolerance, max_iterations, strict")
     if not isinstance(problem, Problem):
         raise InvalidInput(f"the first argument is a Problem(hyp, ref, epsilon), not {problem!r}")
     if not 0 < tolerance < 1 or max_iterations < 1:
@@ -77,6 +82,7 @@ def barycenter(
     *,
     max_iterations: int = 1000,
     strict: bool = True,
+    **unknown: Never,
 ) -> Barycenters:
     """Free-support Wasserstein-2 barycentres of points (text, layer, n, dim) or (layer, n, dim).
 
@@ -84,6 +90,7 @@ def barycenter(
     given; the barycentre has n points of equal mass. `objective` is the mean over the layers of the
     squared distance to them.
     """
+    _refuse("barycenter", unknown, "max_iterations, strict")
     layers = to_numbers(to_array(points), None)
     single = layers.ndim == 3
     layers = layers[None] if single else layers
@@ -107,6 +114,11 @@ def barycenter(
     if single:
         return Barycenters(like(where[0], points), objective[0].item(), converged[0].item())
     return Barycenters(like(where, points), like(objective, points), like(converged, points))
+
+
+def _refuse(function: str, unknown: Mapping[str, object], options: str) -> None:
+    if unknown:
+        raise InvalidInput(f"{function} has no option {next(iter(unknown))!r}; there is {options}")
 
 
 def _masses(weights: Numbers | None, inside: Array, single: bool) -> Array:
