@@ -17,7 +17,7 @@ from numba import prange
 from freight.kernels import batch_kernel, kernel
 from freight.solvers.batches import Batch, Terms
 from freight.solvers.bordered import solve_bordered
-from freight.solvers.elementary import column_sums, row_sums
+from freight.solvers.elementary import column_sums, dot, row_sums
 from freight.solvers.present import compact, gather, present, scatter
 from freight.types import Array
 
@@ -62,7 +62,7 @@ def _solve(cost: Array, hyp: _Side, ref: _Side, terms: Terms, plan: Array) -> tu
     centring = 0.2
     gap, enough = np.inf, 0.0
     for _ in range(terms.cap):
-        centre = centring * (plan * slack).sum() / plan.size
+        centre = centring * dot(plan.ravel(), slack.ravel()) / plan.size
         _step(plan, slack, hyp, ref, centre)
         taken = _advance(cost, plan, slack, hyp, ref, centre)
         centring = 0.1 if taken > 0.9 else 0.3 if taken > 0.5 else 0.7
@@ -98,15 +98,15 @@ def _slacken(cost: Array, hyp: _Side, ref: _Side, slack: Array) -> None:
 def _step(plan: Array, slack: Array, hyp: _Side, ref: _Side, centre: float) -> None:
     """Newton's direction for the potentials and marginals; the plan's follows from it."""
     ratio = plan / slack
-    pull = centre / slack
     hyp_curve, hyp_slope = _equation(hyp)
     ref_curve, ref_slope = _equation(ref)
     for i in range(plan.shape[0]):
         for j in range(plan.shape[1]):
             hyp_curve[i] += ratio[i, j]
             ref_curve[j] += ratio[i, j]
-            hyp_slope[i] -= pull[i, j]
-            ref_slope[j] -= pull[i, j]
+            pull = centre / slack[i, j]
+            hyp_slope[i] -= pull
+            ref_slope[j] -= pull
     solve_bordered(ratio, hyp_curve, ref_curve, hyp_slope, ref_slope, hyp.step, ref.step)
     _marginal_step(hyp)
     _marginal_step(ref)
