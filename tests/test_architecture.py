@@ -17,7 +17,7 @@ LAYERS = [
     {"totals", "types", "results"},
     {"clouds", "solvers"},
     {"encoding", "units", "data"},
-    {"costs", "weightings", "pairs", "readouts"},
+    {"costs", "frequencies", "joins", "weightings", "pairs", "readouts"},
     {"metric", "pipeline"},
     {"catalogue"},
     {"cli"},

@@ -21,7 +21,7 @@ def test_five_hundred_real_texts(data: Path, monkeypatch: pytest.MonkeyPatch) ->
     together = freight.score_together(metrics, hyps, refs)
     order = np.random.default_rng(0).permutation(PAIRS)
     shuffled = freight.score_together(metrics, [hyps[k] for k in order], [refs[k] for k in order])
-    monkeypatch.setattr("freight.pipeline.CHUNK", 37)
+    monkeypatch.setattr("freight.pipeline.PAIRS", 37)
     chunked = freight.score_together(metrics, hyps, refs)
     by_itself = range(0, PAIRS, ALONE)
     alone = [freight.score_together(metrics, [hyps[k]], [refs[k]]) for k in by_itself]

@@ -8,11 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from freight.catalogue import load, metrics, parameters
+    from freight.catalogue import load, metrics, parameters, presets
     from freight.encoding import encoder, encoders
     from freight.errors import FreightError, InvalidInput, MissingPart, NotConverged
     from freight.kernels import set_threads
-    from freight.metric import Metric, score_together
+    from freight.metric import Metric, score_stream, score_together
     from freight.results import Column, Result
     from freight.solvers import barycenter, solve
     from freight.types import Barycenters, Plans, Problem
@@ -36,17 +36,19 @@ __all__ = [
     "load",
     "metrics",
     "parameters",
+    "presets",
+    "score_stream",
     "score_together",
     "set_threads",
     "solve",
 ]
 
 _HOMES = {
-    "catalogue": ("load", "metrics", "parameters"),
+    "catalogue": ("load", "metrics", "parameters", "presets"),
     "encoding": ("encoder", "encoders"),
     "errors": ("FreightError", "InvalidInput", "MissingPart", "NotConverged"),
     "kernels": ("set_threads",),
-    "metric": ("Metric", "score_together"),
+    "metric": ("Metric", "score_stream", "score_together"),
     "results": ("Column", "Result"),
     "solvers": ("barycenter", "solve"),
     "types": ("Barycenters", "Plans", "Problem"),

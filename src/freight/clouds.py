@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntFlag
 from typing import Protocol
@@ -66,6 +66,45 @@ class Cloud:
             **{name: getattr(self, name)[kept] for name in ("ids", "start", "end", "word", "kind")},
         )
 
+    def merged(self, group: Array) -> Cloud:
+        """Neighbours of one group become one unit: their mean vector, and the span of them all.
+
+        It is unknown if any of them was, and punctuation if all of them were.
+        """
+        first = np.flatnonzero(np.diff(group, prepend=-1))
+        member = np.cumsum(np.diff(group, prepend=-1) != 0) - 1
+        count = np.diff(first, append=len(group))
+        lengths = torch.as_tensor(count, device=self.layers.device)
+        every = np.bitwise_and.reduceat(self.kind, first) if len(first) else self.kind
+        some = np.bitwise_or.reduceat(self.kind, first) if len(first) else self.kind
+        last = first + count - 1
+        return replace(
+            self,
+            layers=torch.segment_reduce(self.layers, "mean", lengths=lengths),
+            offsets=np.searchsorted(first, self.offsets),
+            ids=_numbers(self.ids, member, first),
+            start=self.start[first],
+            end=self.end[last],
+            word=self.word[first],
+            kind=(every | (some & Kind.UNKNOWN)) & ~np.uint8(Kind.CONTINUATION),
+        )
+
+
+def _numbers(ids: Array, member: Array, first: Array) -> Array:
+    """A number for each group of ids that only the same ids in the same order have."""
+    place = np.arange(len(ids)) - first[member] if len(ids) else ids
+    key = np.random.default_rng(0).integers(1, 2**63, size=int(place.max(initial=0)) + 1)
+    mixed = (ids.astype(np.uint64) + 1) * (key.astype(np.uint64) | 1)[place]
+    mixed ^= mixed >> np.uint64(29)
+    sums = np.add.reduceat(mixed, first) if len(first) else mixed
+    return np.where(np.diff(first, append=len(ids)) == 1, ids[first], sums >> np.uint64(2)).astype(
+        np.int64
+    )
+
+
+Tick = Callable[[float], None]
+"""Told, now and then, which share of the work was done since the last time."""
+
 
 class Encoder(Protocol):
     """Turns texts into clouds; a light specification whose weights are loaded on first use."""
@@ -80,10 +119,11 @@ class Encoder(Protocol):
         """What a signature says of it: name, revision or file hash, precision, device."""
         ...
 
-    def documents(self, texts: Sequence[str]) -> list[Array]:
-        """The ids of each text's units, without their vectors."""
-        ...
+    def encode(
+        self, texts: Sequence[str], layers: Sequence[int], tick: Tick | None = None
+    ) -> Cloud:
+        """Vectors of these hidden states, 0 being the embeddings, for every unit of every text.
 
-    def encode(self, texts: Sequence[str], layers: Sequence[int]) -> Cloud:
-        """Vectors of these hidden states, 0 being the embeddings, for every unit of every text."""
+        Without layers the units are found and nothing is computed.
+        """
         ...

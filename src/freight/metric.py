@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from freight.clouds import Cloud, Encoder
+from freight.clouds import Cloud, Encoder, Tick
 from freight.errors import InvalidInput
-from freight.pipeline import Chosen, Scored, reduce_references, score_measures, score_pairs
+from freight.frequencies import Frequencies
+from freight.pipeline import (
+    Chosen,
+    Scored,
+    Segment,
+    chunks,
+    reduce_references,
+    score_chunk,
+    score_measures,
+)
+from freight.readouts import Readout
 from freight.results import Column, Result
-from freight.types import Array, Plans, Problem
-from freight.weightings import Idf, Weighting, brought, fitted
+from freight.types import Array, Problem
+from freight.weightings import Weighting, brought
 
 REFERENCES = ("best", "each", "mean")
+_PART = 4096
 
 
 @dataclass(frozen=True)
@@ -29,12 +41,12 @@ class Metric:
     layers: tuple[int, ...]
     units: Callable[[Cloud], Cloud]
     weighting: Weighting
+    ref_weighting: Weighting | None  # where each side has a table of its own
     cost: Callable[[Tensor, Tensor], Tensor]
     problems: tuple[Problem, ...]
-    readout: Callable[[Sequence[Plans]], dict[str, Array]]
+    readout: Readout
     columns: tuple[Column, ...]
     references: str = "best"
-    ref_weighting: Weighting | None = None
 
     def __post_init__(self) -> None:
         if self.references not in REFERENCES:
@@ -54,42 +66,47 @@ class Metric:
         both = brought([*hyp, *ref])
         index = np.arange(2 * len(hyp)).reshape(2, -1).T
         scores, flags = score_measures(self, both, both, index)
-        return self._result((scores, flags), np.arange(len(hyp)), "|measures:brought")
+        result = self._result((scores, flags), np.arange(len(hyp)))
+        return replace(result, signature=f"{result.signature}|measures:brought")
 
-    def _result(self, scored: Scored, segments: Array, remark: str = "") -> Result:
+    def _result(self, scored: Scored, segments: Array) -> Result:
         scores, flags = scored
         chosen: Chosen = reduce_references(self.columns, scores, segments, self.references)
         kept: list[set[str]] = [set() for _ in range(int(segments[-1]) + 1)]
         for segment, found in zip(segments, flags, strict=True):
             kept[segment].update(found)
         shown = tuple(tuple(sorted(found)) for found in kept)
-        signature = self.signature + remark
-        return Result(self.name, self.columns, chosen.scores, chosen.winners, shown, signature)
+        return Result(self.name, self.columns, chosen.scores, chosen.winners, shown, self.signature)
 
     @property
     def needs_fitting(self) -> bool:
         """Whether the masses come from frequencies that have not been learnt yet."""
-        return any(isinstance(w, Idf) and w.table is None for w in self._masses)
+        both = (self.weighting, self.ref_weighting)
+        return any(w and w.idf and w.idf.table is None for w in both)
 
-    @property
-    def _masses(self) -> list[Any]:
-        both = [w for w in (self.weighting, self.ref_weighting) if w is not None]
-        return [getattr(w, "mass", w) for w in both]
-
-    def fit(self, refs: Sequence[str], hyps: Sequence[str] | None = None) -> Metric:
-        """A copy that has learnt IDF from these texts, repeats counted.
+    def fit(
+        self, refs: Iterable[str], hyps: Iterable[str] | None = None, source: str = "fit"
+    ) -> Metric:
+        """A copy that has learnt IDF from these texts, repeats counted; `source` is signed.
 
         One table from the references serves both sides, unless each side has its own: then the
         hypotheses are needed too.
         """
-        own = self.ref_weighting is not None
-        if own and hyps is None:
-            raise InvalidInput("idf='own' learns a table a side; give fit the hypotheses too")
         if isinstance(refs, str) or isinstance(hyps, str):
             raise InvalidInput("fit learns from lists of texts, not from one text")
-        mine = fitted(self.weighting, self.encoder, hyps if own and hyps is not None else refs)
-        other = fitted(self.ref_weighting, self.encoder, refs) if self.ref_weighting else None
-        return replace(self, weighting=mine, ref_weighting=other)
+        if self.ref_weighting is None:
+            return replace(self, weighting=self.weighting.fitted(self._learn(refs, source)))
+        if hyps is None:
+            raise InvalidInput("idf='own' learns a table a side; give fit the hypotheses too")
+        return replace(
+            self,
+            weighting=self.weighting.fitted(self._learn(hyps, source)),
+            ref_weighting=self.ref_weighting.fitted(self._learn(refs, source)),
+        )
+
+    def _learn(self, texts: Iterable[str], source: str) -> Frequencies:
+        parts = _parts(texts)
+        return Frequencies.of((self.units(self.encoder.encode(p, ())) for p in parts), source)
 
     @property
     def signature(self) -> str:
@@ -105,16 +122,47 @@ def score_together(
     hyps: Sequence[str],
     refs: Sequence[str] | Sequence[Sequence[str]],
 ) -> list[Result]:
-    """Score by several metrics in one pass; those that share an encoder share one encoding."""
-    segments, texts, index = pair_up(hyps, refs)
-    given = [texts[k] for k in index[:, 1]]
-    ready = [metric.fit(given, hyps) if metric.needs_fitting else metric for metric in metrics]
-    remarks = ["|idf:given texts" if metric.needs_fitting else "" for metric in metrics]
-    scored = score_pairs(ready, texts, index)
-    return [
-        metric._result(found, segments, remark)
-        for metric, found, remark in zip(ready, scored, remarks, strict=True)
+    """Score by several metrics in one pass; those that share an encoder share one encoding.
+
+    A metric that needs IDF and has none learns it from these references.
+    """
+    segments = pair_up(hyps, refs)
+    ready = [
+        metric.fit((ref for _, several in segments for ref in several), hyps, "given texts")
+        if metric.needs_fitting
+        else metric
+        for metric in metrics
     ]
+    parts = list(score_stream(ready, segments))
+    return [Result.joined(one) for one in zip(*parts, strict=True)]
+
+
+def score_stream(
+    metrics: Sequence[Metric], segments: Iterable[Segment], tick: Tick | None = None
+) -> Iterator[list[Result]]:
+    """Score segments (hyp, refs) as they come, chunk by chunk: a result a metric for each chunk.
+
+    Memory follows the chunk, however long the stream. Metrics have their IDF by now. `tick` is told
+    how many segments' worth of work has been done since the last time.
+    """
+    for chunk in chunks(segments):
+        count, done = int(chunk.segments[-1]) + 1, 0.0
+
+        def told(part: float, count: int = count) -> None:
+            nonlocal done
+            done += part * count
+            if tick:
+                tick(part * count)
+
+        scored = score_chunk(metrics, chunk, told)
+        told(1.0 - done / count)
+        yield [m._result(found, chunk.segments) for m, found in zip(metrics, scored, strict=True)]
+
+
+def _parts(texts: Iterable[str]) -> Iterator[list[str]]:
+    stream = iter(texts)
+    while part := list(islice(stream, _PART)):
+        yield part
 
 
 def describe(value: Any) -> str:
@@ -133,10 +181,8 @@ def describe(value: Any) -> str:
     return getattr(value, "__name__", str(value))
 
 
-def pair_up(
-    hyps: Sequence[str], refs: Sequence[str] | Sequence[Sequence[str]]
-) -> tuple[Array, list[str], Array]:
-    """Segments (pair,), distinct texts, and their index (pair, 2); what is no text is named."""
+def pair_up(hyps: Sequence[str], refs: Sequence[str] | Sequence[Sequence[str]]) -> list[Segment]:
+    """Each hypothesis with its references; what is no text is named."""
     for name, given in (("hyps", hyps), ("refs", refs)):
         if isinstance(given, (str, bytes)):
             raise InvalidInput(f"{name} is one text; give a list of texts, [{name[:3]}]")
@@ -144,21 +190,18 @@ def pair_up(
         raise InvalidInput(f"there are {len(hyps)} hypotheses but {len(refs)} references")
     if not len(hyps):
         raise InvalidInput("there is nothing to score: hyps and refs are empty")
-    place: dict[str, int] = {}
-    segments, index = [], []
+    segments: list[Segment] = []
     for k, (hyp, given) in enumerate(zip(hyps, refs, strict=True)):
         _check(hyp, f"hyps[{k}]")
         several: Any = given
-        if isinstance(given, str) or not isinstance(given, Sequence):
+        if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)):
             several = [given]
         if not len(several):
             raise InvalidInput(f"refs[{k}] is an empty list; give at least one reference")
         for r, ref in enumerate(several):
             _check(ref, f"refs[{k}][{r}]" if several is given else f"refs[{k}]")
-            segments.append(k)
-            pair: tuple[str, str] = hyp, ref
-            index.append([place.setdefault(text, len(place)) for text in pair])
-    return np.array(segments), list(place), np.array(index)
+        segments.append((hyp, several))
+    return segments
 
 
 def _check(text: Any, where: str) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 
-from freight.clouds import Cloud
+from freight.clouds import Cloud, Encoder, Tick
 from freight.pairs import Pairs, side_by_side
+from freight.readouts import Reading
 from freight.results import Column
 from freight.solvers import solve
 from freight.types import Array
@@ -18,35 +20,61 @@ from freight.weightings import Measures
 if TYPE_CHECKING:
     from freight.metric import Metric
 
-CHUNK = 4096
-"""Pairs of a chunk, each of whose distinct texts is encoded once."""
+PAIRS = 2048
+CHARACTERS = 2**19
+"""A chunk ends once it has this many pairs, or texts of this many characters in all."""
 
+Segment = tuple[str, Sequence[str]]
+"""A hypothesis and its references."""
 
 Scored = tuple[dict[str, Array], list[tuple[str, ...]]]
 """Scores by column, and flags, of every pair."""
 
 
-def score_pairs(metrics: Sequence[Metric], texts: list[str], index: Array) -> list[Scored]:
-    """Scores and flags by each metric for every pair of an index (pair, 2) into texts.
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Segments in a row: their distinct texts, and per pair its texts (pair, 2) and its segment."""
+
+    texts: list[str]
+    index: Array
+    segments: Array
+
+
+def chunks(segments: Iterable[Segment]) -> Iterator[Chunk]:
+    """Cut a stream of segments; where depends on nothing but the stream."""
+    place: dict[str, int] = {}
+    index: list[list[int]] = []
+    owner: list[int] = []
+    size = count = 0
+    for hyp, refs in segments:
+        for ref in refs:
+            index.append([place.setdefault(text, len(place)) for text in (hyp, ref)])
+            owner.append(count)
+            size += len(ref)
+        size += len(hyp)
+        count += 1
+        if len(index) >= PAIRS or size >= CHARACTERS:
+            yield Chunk(list(place), np.array(index), np.array(owner))
+            place, index, owner, size, count = {}, [], [], 0, 0
+    if index:
+        yield Chunk(list(place), np.array(index), np.array(owner))
+
+
+def score_chunk(metrics: Sequence[Metric], chunk: Chunk, tick: Tick | None = None) -> list[Scored]:
+    """Scores and flags by each metric for every pair of a chunk.
 
     Metrics that share an encoder share one encoding, of all the layers that they need together.
     """
-    results: list[Scored] = [({}, []) for _ in metrics]
-    for encoder in dict.fromkeys(metric.encoder for metric in metrics):
+    results: list[Scored] = [({}, [])] * len(metrics)
+    encoders: list[Encoder] = list(dict.fromkeys(metric.encoder for metric in metrics))
+    for encoder in encoders:
         sharing = [k for k, metric in enumerate(metrics) if metric.encoder == encoder]
         layers = sorted({layer for k in sharing for layer in metrics[k].layers})
-        for start in range(0, len(index), CHUNK):
-            part = index[start : start + CHUNK]
-            distinct, local = np.unique(part, return_inverse=True)
-            cloud = encoder.encode([texts[k] for k in distinct], layers)
-            for k in sharing:
-                places = [layers.index(layer) for layer in metrics[k].layers]
-                found, flags = _score(metrics[k], cloud.at(places), local.reshape(part.shape))
-                for name, values in found.items():
-                    results[k][0].setdefault(name, np.empty(len(index)))[start : start + CHUNK] = (
-                        values
-                    )
-                results[k][1].extend(flags)
+        shared = (lambda part: tick(part / len(encoders))) if tick else None
+        cloud = encoder.encode(chunk.texts, layers, shared)
+        for k in sharing:
+            places = [layers.index(layer) for layer in metrics[k].layers]
+            results[k] = _score(metrics[k], cloud.at(places), chunk.index)
     return results
 
 
@@ -69,10 +97,13 @@ def score_measures(metric: Metric, hyp: Measures, ref: Measures, index: Array) -
         flags[k].add("both sides empty" if empty[k].all() else "empty side")
     whole = np.flatnonzero(~empty.any(axis=1))
     for pairs in side_by_side(hyp, ref, index[whole]):
-        found, converged = _read(metric, pairs)
+        reading, converged = _read(metric, pairs)
         where = whole[pairs.which]
-        for name, values in found.items():
+        for name, values in reading.columns.items():
             scores[name][where] = values
+        for flag, raised in reading.flags.items():
+            for k in where[raised]:
+                flags[k].add(flag)
         for k in where[~converged]:
             flags[k].add("not converged")
             for values in scores.values():
@@ -80,7 +111,7 @@ def score_measures(metric: Metric, hyp: Measures, ref: Measures, index: Array) -
     return scores, [tuple(sorted(found)) for found in flags]
 
 
-def _read(metric: Metric, pairs: Pairs) -> tuple[dict[str, Array], Array]:
+def _read(metric: Metric, pairs: Pairs) -> tuple[Reading, Array]:
     with torch.inference_mode():
         cost = metric.cost(pairs.hyp_points, pairs.ref_points)[: len(pairs.which)]
     masses = pairs.hyp_weights, pairs.ref_weights

@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from freight.types import Array, Plans
 
 
-def transport(plans: Sequence[Plans]) -> dict[str, Array]:
-    """What the plan costs to carry out, and with the price of what stays unmoved."""
-    return {"transport": plans[0].transport, "objective": plans[0].objective}
+class Reading(NamedTuple):
+    """Columns of scores, and by flag the pairs that it is raised for."""
+
+    columns: dict[str, Array]
+    flags: dict[str, Array]
 
 
-def distance(plans: Sequence[Plans]) -> dict[str, Array]:
+Readout = Callable[[Sequence[Plans]], Reading]
+
+
+@dataclass(frozen=True)
+class Transport:
+    """What the plan costs to carry out, and with the price of what stays unmoved.
+
+    `cut` leaves what moves at this cost or more out of the first.
+    """
+
+    cut: float | None = None
+
+    def __call__(self, plans: Sequence[Plans]) -> Reading:
+        """The two columns."""
+        plan = plans[0]
+        carried = plan.transport
+        if self.cut is not None:
+            carried = (plan.flow * plan.cost * (plan.cost < self.cut)).sum(axis=(1, 2))
+        return Reading({"transport": carried, "objective": plan.objective}, {})
+
+
+def distance(plans: Sequence[Plans]) -> Reading:
     """What the plan costs to carry out."""
-    return {"distance": plans[0].transport}
+    return Reading({"distance": plans[0].transport}, {})
 
 
 @dataclass(frozen=True)
@@ -25,16 +49,20 @@ class PrecisionRecall:
     """Precision from a plan that holds hyp, recall from one that holds ref, and their F.
 
     F = P R / (alpha P + (1 - alpha) R); alpha 0.5 is the harmonic mean, 1 is recall. Where P + R is
-    not positive F is 0.
+    not positive F is 0, and flagged. `baselines` b of F, P and R rescale them to (x - b) / (1 - b).
     """
 
     alpha: float = 0.5
     name: str = "f1"
+    baselines: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
-    def __call__(self, plans: Sequence[Plans]) -> dict[str, Array]:
+    def __call__(self, plans: Sequence[Plans]) -> Reading:
         """The three columns."""
         precision, recall = 1.0 - plans[0].transport, 1.0 - plans[1].transport
         below = self.alpha * precision + (1.0 - self.alpha) * recall
         positive = (precision + recall > 0) & (below != 0)
         score = np.where(positive, precision * recall / np.where(positive, below, 1.0), 0.0)
-        return {self.name: score, "precision": precision, "recall": recall}
+        named = {self.name: score, "precision": precision, "recall": recall}
+        scaled = zip(named.items(), self.baselines, strict=True)
+        columns = {name: (x - b) / (1.0 - b) for (name, x), b in scaled}
+        return Reading(columns, {"no similarity": ~positive})

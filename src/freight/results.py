@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,17 @@ class Result:
     winners: Array
     flags: tuple[tuple[str, ...], ...]
     signature: str
+
+    @classmethod
+    def joined(cls, parts: Sequence[Result]) -> Result:
+        """Results of the same metric on consecutive segments, as one."""
+        first = parts[0]
+        columns = {
+            name: np.concatenate([part.segments[name] for part in parts]) for name in first.segments
+        }
+        winners = np.concatenate([part.winners for part in parts])
+        flags = tuple(found for part in parts for found in part.flags)
+        return replace(first, segments=columns, winners=winners, flags=flags)
 
     def __getitem__(self, column: str) -> Array:
         """One number a segment."""

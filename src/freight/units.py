@@ -1,5 +1,7 @@
 """Which units of a cloud a metric moves."""
 
+import numpy as np
+
 from freight.clouds import Cloud, Kind
 
 
@@ -11,3 +13,14 @@ def tokens(cloud: Cloud) -> Cloud:
 def all_tokens(cloud: Cloud) -> Cloud:
     """Sub-word tokens and special ones."""
     return cloud
+
+
+def words(cloud: Cloud) -> Cloud:
+    """Words, each the mean of its sub-word tokens; special tokens are absent."""
+    return all_words(tokens(cloud))
+
+
+def all_words(cloud: Cloud) -> Cloud:
+    """Words, each the mean of its sub-word tokens, and special tokens."""
+    begins = ~cloud.having(Kind.CONTINUATION)
+    return cloud.merged(np.cumsum(begins))

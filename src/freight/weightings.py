@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch.nn.functional import normalize
 
-from freight.clouds import Cloud, Encoder, Kind
+from freight import joins
+from freight.clouds import Cloud, Kind
 from freight.errors import InvalidInput
+from freight.frequencies import Frequencies, Idf
 from freight.solvers import barycenter
 from freight.types import Array
 
@@ -29,82 +29,54 @@ class Measures:
     notes: tuple[tuple[str, ...], ...]
 
 
-class Weighting(Protocol):
-    """Turns a cloud into measures."""
+@dataclass(frozen=True)
+class Mass:
+    """Equal mass on every unit of a text, or mass by rarity, by the vector's length, or by both.
+
+    Special tokens weigh nothing unless they are counted. Where all units of a text are in every
+    document its mass is uniform, and the text is flagged. `join` makes one vector of the layers.
+    """
+
+    idf: Idf | None = None
+    norm: bool = False
+    special: bool = False
+    join: Callable[[torch.Tensor], torch.Tensor] = joins.mean
 
     def __call__(self, cloud: Cloud) -> Measures:
         """The measures of a cloud."""
-        ...
+        points = self.join(cloud.layers)
+        mass = np.ones(len(cloud.ids)) if self.idf is None else self.idf(cloud.ids)
+        if self.norm:
+            mass = mass * points.double().norm(dim=-1).cpu().numpy()
+        content = ~cloud.having(Kind.SPECIAL)
+        mass = mass if self.special else np.where(content, mass, 0.0)
+        owner, count = cloud.owner, len(cloud.texts)
+        empty = np.bincount(owner[content], minlength=count) == 0
+        flat = (np.bincount(owner, mass, count) <= 0) & ~empty
+        mass = np.where(flat[owner], content, mass)
+        totals = np.bincount(owner, mass, count)
+        weights = mass / np.where(totals > 0, totals, 1.0)[owner]
+        notes = tuple(
+            (*found, "IDF empty") if flat[text] else found
+            for text, found in enumerate(_notes(cloud))
+        )
+        return Measures(points, weights, cloud.offsets, empty, notes)
 
-
-@dataclass(frozen=True)
-class Uniform:
-    """The same mass on every unit; special tokens weigh nothing unless they are counted."""
-
-    special: bool = False
-
-    def __call__(self, cloud: Cloud) -> Measures:
-        """One layer's vectors, or the mean of several, under equal masses."""
-        return measures(cloud, np.ones(len(cloud.ids)), self.special)
-
-
-@dataclass(frozen=True)
-class Frequencies:
-    """In how many of `documents` texts each id occurs; ids not listed in none."""
-
-    documents: int
-    ids: tuple[int, ...]
-    counts: tuple[int, ...]
-
-    @classmethod
-    def of(cls, documents: Sequence[Array]) -> Frequencies:
-        """Count the texts, repeats of a text included, that have each id."""
-        every = np.concatenate([np.unique(ids) for ids in documents]) if documents else np.empty(0)
-        ids, counts = np.unique(every.astype(np.int64), return_counts=True)
-        return cls(len(documents), tuple(ids.tolist()), tuple(counts.tolist()))
-
-    @cached_property
-    def identity(self) -> str:
-        """The number of texts, and a hash of what was counted."""
-        digest = hashlib.sha256(repr((self.ids, self.counts)).encode()).hexdigest()
-        return f"{self.documents} texts, sha256-{digest[:12]}"
-
-    def __call__(self, ids: Array) -> Array:
-        """The document frequency of each of these ids."""
-        known, counts = self._arrays
-        place = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-        return np.where(known[place] == ids, counts[place], 0)
-
-    @cached_property
-    def _arrays(self) -> tuple[Array, Array]:
-        return np.array(self.ids or (-1,)), np.array(self.counts or (0,))
-
-
-@dataclass(frozen=True)
-class Idf:
-    """Mass by how rare a unit is: log((N + 1) / (df + 1)), or YiSi's log(1 + (N + 1) / (df + 1)).
-
-    Where all units of a text are in every document the mass is uniform, and the text is flagged.
-    """
-
-    table: Frequencies | None = None
-    one_added: bool = False
-    special: bool = False
-
-    def __call__(self, cloud: Cloud) -> Measures:
-        """One layer's vectors, or the mean of several, under IDF masses."""
-        if self.table is None:
-            raise InvalidInput("IDF has not been learnt; call fit with the reference texts first")
-        ratio = (self.table.documents + 1) / (self.table(cloud.ids) + 1)
-        mass = np.log(1.0 + ratio) if self.one_added else np.log(ratio)
-        return measures(cloud, mass, self.special)
+    def fitted(self, table: Frequencies) -> Mass:
+        """The same, knowing how frequent units are."""
+        return self if self.idf is None else replace(self, idf=replace(self.idf, table=table))
 
 
 @dataclass(frozen=True)
 class Barycenter:
-    """A text's layers, scaled to unit length, as their free-support Wasserstein barycentre."""
+    """A text's layers, scaled to unit length, as their free-support Wasserstein barycentre.
 
-    mass: Uniform | Idf
+    There are many local optima under unequal masses, so where the search starts is named: at each
+    unit's mean over the layers, which depends neither on the order of tokens nor on a solver.
+    """
+
+    mass: Mass
+    start: Literal["unit-wise mean"] = "unit-wise mean"
 
     def __call__(self, cloud: Cloud) -> Measures:
         """As many points as the text has units, of equal mass."""
@@ -128,6 +100,18 @@ class Barycenter:
             weights=weights,
             notes=tuple(notes),
         )
+
+    @property
+    def idf(self) -> Idf | None:
+        """What its masses are learnt by."""
+        return self.mass.idf
+
+    def fitted(self, table: Frequencies) -> Barycenter:
+        """The same, knowing how frequent units are."""
+        return replace(self, mass=self.mass.fitted(table))
+
+
+Weighting = Mass | Barycenter
 
 
 def brought(sides: Sequence[Any]) -> Measures:
@@ -156,41 +140,20 @@ def brought(sides: Sequence[Any]) -> Measures:
     return Measures(joined, np.concatenate(weights), offsets, sizes == 0, ((),) * len(points))
 
 
-def fitted(weighting: Any, encoder: Encoder, texts: Sequence[str]) -> Any:
-    """The same weighting, knowing how frequent the units of these texts are."""
-    if isinstance(weighting, Idf):
-        return replace(weighting, table=Frequencies.of(encoder.documents(list(texts))))
-    if isinstance(weighting, Barycenter):
-        return replace(weighting, mass=fitted(weighting.mass, encoder, texts))
-    return weighting
-
-
-def measures(cloud: Cloud, mass: Array, special: bool) -> Measures:
-    """Normalise the masses of each text; a text without content is empty, whatever it weighs."""
-    content = ~cloud.having(Kind.SPECIAL)
-    owner, count = cloud.owner, len(cloud.texts)
-    mass = mass if special else np.where(content, mass, 0.0)
-    empty = np.bincount(owner[content], minlength=count) == 0
-    flat = (np.bincount(owner, mass, count) <= 0) & ~empty
-    mass = np.where(flat[owner], content, mass)
-    totals = np.bincount(owner, mass, count)
-    weights = mass / np.where(totals > 0, totals, 1.0)[owner]
-    notes = tuple(
-        (*_notes(cloud, text), "IDF empty") if flat[text] else _notes(cloud, text)
-        for text in range(count)
-    )
-    return Measures(cloud.layers.mean(dim=1), weights, cloud.offsets, empty, notes)
-
-
-def _notes(cloud: Cloud, text: int) -> tuple[str, ...]:
-    units = cloud.kind[cloud.offsets[text] : cloud.offsets[text + 1]]
-    content = units[(units & Kind.SPECIAL) == 0]
-    unknown = int(np.count_nonzero(content & Kind.UNKNOWN))
+def _notes(cloud: Cloud) -> list[tuple[str, ...]]:
+    """What is worth knowing of each text: unknown units, windows, a lack of memory."""
+    count = len(cloud.texts)
+    owner, content = cloud.owner, ~cloud.having(Kind.SPECIAL)
+    units = np.bincount(owner[content], minlength=count)
+    unknown = np.bincount(owner[content & cloud.having(Kind.UNKNOWN)], minlength=count)
     notes = []
-    if unknown:
-        notes.append(f"unknown units {unknown / content.size:.0%}")
-    if cloud.windowed[text]:
-        notes.append("windowed")
-    if cloud.halved[text]:
-        notes.append("halved batch")
-    return tuple(notes)
+    for text in range(count):
+        found = []
+        if unknown[text]:
+            found.append(f"unknown units {unknown[text] / units[text]:.0%}")
+        if cloud.windowed[text]:
+            found.append("windowed")
+        if cloud.halved[text]:
+            found.append("halved batch")
+        notes.append(tuple(found))
+    return notes

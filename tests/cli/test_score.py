@@ -42,14 +42,16 @@ def test_json_says_what_python_says(
         "--encoder", "hashed", "--json",
     )  # fmt: skip
     assert status == 0
-    found = json.loads(capsys.readouterr().out)["metrics"]
+    whole = json.loads(capsys.readouterr().out)
+    found = whole["metrics"]
     for record, name in zip(found, ("lazy-emd", "bert-score"), strict=True):
         expected = freight.load(name, encoder="hashed").score(HYPS, REFS)
         assert record["metric"] == name
         assert record["signature"] == expected.signature
         assert record["flags"] == [list(f) for f in expected.flags]
-        for column, values in record["segments"].items():
-            assert values == expected[column].tolist()
+        assert record["scores"] == {c: expected[c].tolist() for c in expected.segments}
+        assert record["system"] == pytest.approx(expected.system)
+    assert {"read", "load", "learn", "score"} == set(whole["timings"])
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv", "parquet"])
@@ -77,7 +79,7 @@ def test_files_by_their_ending(
 
 MISTAKES = {
     "no file": (["nowhere.txt", "ref.txt"], "there is no file nowhere.txt"),
-    "lengths": (["hyp.txt", "short.txt"], "hyp.txt has 3 lines but short.txt has 1"),
+    "lengths": (["hyp.txt", "short.txt"], "hyp.txt has 3 segments but short.txt has 1"),
     "empty": (["empty.txt", "ref.txt"], "empty.txt is empty"),
     "encoding": (
         ["latin.txt", "latin.txt"],
@@ -97,6 +99,40 @@ MISTAKES = {
     "encoder": (["hyp.txt", "ref.txt", "--encoder", "./no"], "there is no folder no"),
     "hub": (["hyp.txt", "ref.txt", "--encoder", "no/model"], "could not be loaded"),
     "stdin twice": (["-", "-"], "read once"),
+    "one file": (["hyp.txt"], "hyp.txt has no references; give a file of them, or a table"),
+    "missing column": (["odd.csv"], "has no column 'hyp'; it has a, b; say which to take with"),
+    "null": (["null.jsonl"], "row 2 of null.jsonl: hyp is None, not a text"),
+    "nan": (["nan.jsonl"], "row 1 of nan.jsonl: ref is nan, not a text"),
+    "ragged": (["ragged.csv"], "line 3 of ragged.csv has 1 cells, the heading 2"),
+    "not json": (["bad.jsonl"], "line 1 of bad.jsonl is not JSON"),
+    "not parquet": (["bad.parquet"], "bad.parquet is not a whole Parquet file"),
+    "not gzip": (["bad.csv.gz"], "bad.csv.gz is not a whole gzip file"),
+    "only a heading": (["heading.tsv"], "heading.tsv is empty"),
+    "twice a column": (["twice.csv"], "twice.csv has two columns named 'hyp'"),
+    "no reference": (["none.jsonl"], "row 1 of none.jsonl has no reference"),
+    "preset": (["hyp.txt", "ref.txt", "--preset", "mine"], "no preset 'mine'; there is paper-en"),
+    "other metric": (
+        ["hyp.txt", "ref.txt", "--set", "emd.layer=2", "--encoder", "hashed"],
+        "--set emd.layer: emd is not among the metrics of this run",
+    ),
+    "device": (
+        ["hyp.txt", "ref.txt", "--encoder", "hashed", "--device", "cuda"],
+        "hashed has no option device; there is",
+    ),
+}
+
+
+BAD_TABLES = {
+    "odd.csv": b"a,b\n1,2\n",
+    "null.jsonl": b'{"hyp": "a", "ref": "b"}\n{"hyp": null, "ref": "b"}\n',
+    "nan.jsonl": b'{"hyp": "a", "ref": NaN}\n',
+    "ragged.csv": b"hyp,ref\na,b\nc\n",
+    "bad.jsonl": b"hyp,ref\n",
+    "bad.parquet": b"PAR1 and no more",
+    "bad.csv.gz": b"not compressed",
+    "heading.tsv": b"hyp\tref\n",
+    "twice.csv": b"hyp,hyp\na,b\n",
+    "none.jsonl": b'{"hyp": "a", "refs": []}\n',
 }
 
 
@@ -107,6 +143,8 @@ def test_a_mistake_is_one_clear_line(
     (files / "short.txt").write_text("one line\n")
     (files / "empty.txt").write_text("")
     (files / "latin.txt").write_bytes(b"fine\ncaf\xe9\n")
+    for name, content in BAD_TABLES.items():
+        (files / name).write_bytes(content)
     arguments, message = MISTAKES[mistake]
     assert run(monkeypatch, files, "score", *arguments) == 1
     captured = capsys.readouterr()
@@ -160,3 +198,45 @@ def test_standard_input(files: Path) -> None:
         check=True,
     )
     assert len(json.loads(done.stdout)["metrics"][0]["references"]) == 3
+
+
+def test_settings_go_where_they_are_known(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["hyp.txt", "ref.txt", "-m", "lazy-emd:objective", "-m", "bary-score", "--json"]
+    arguments += ["--encoder", "hashed", "--layer=-2:", "--set", "hyp=0.5"]
+    arguments += ["--set", "bary-score.epsilon=0.1", "--threads", "1"]
+    assert run(monkeypatch, files, "score", *arguments) == 0
+    lazy, bary = json.loads(capsys.readouterr().out)["metrics"]
+    assert list(lazy["scores"]) == ["objective"]
+    assert "layers:3,4|" in lazy["signature"]
+    assert "Problem(hyp=0.5,ref=0.31,epsilon=0.009)" in lazy["signature"]
+    assert "epsilon=0.1" in bary["signature"]
+    freight.set_threads(2)
+
+
+def test_idf_of_a_pipe_is_learnt_in_a_first_pass(files: Path) -> None:
+    command = [sys.executable, "-c", "from freight.cli import main; main()", "score", "hyp.txt"]
+    options = ["-", "-m", "yisi-1", "--encoder", "hashed", "--json"]
+    texts = "\n".join(REFS).encode()
+    done = subprocess.run(
+        [*command, *options], input=texts, capture_output=True, cwd=files, check=True
+    )
+    record = json.loads(done.stdout)["metrics"][0]
+    expected = freight.load("yisi-1", encoder="hashed").score(HYPS, REFS)
+    assert record["scores"]["f"] == expected["f"].tolist()
+    assert record["signature"] == expected.signature
+    assert not done.stderr
+
+
+def test_a_run_that_fails_leaves_nothing(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise freight.FreightError("no more")
+
+    (files / "scores.csv").write_text("from before")
+    monkeypatch.setattr("freight.pipeline.PAIRS", 1)
+    monkeypatch.setattr("freight.cli.summary.Summary.add", fail)
+    arguments = ["hyp.txt", "ref.txt", "--encoder", "hashed", "-o", "scores.csv"]
+    assert run(monkeypatch, files, "score", *arguments) == 1
+    assert (files / "scores.csv").read_text() == "from before"
+    assert not list(files.glob("*.part"))

@@ -18,19 +18,33 @@ METRICS = {
 }
 
 
-def load(name: str, **settings: Any) -> Metric:
-    """The metric of this name; its parameters are those of its factory."""
+def load(name: str, preset: str | None = None, **settings: Any) -> Metric:
+    """The metric of this name; its parameters are those of its factory.
+
+    A preset is settings under a name, such as a paper's; what is set besides comes first.
+    """
     known = parameters(name)
     unknown = [setting for setting in settings if setting not in known]
     if unknown:
         raise InvalidInput(f"{name} has no parameter {unknown[0]!r}; there is {', '.join(known)}")
+    if preset is not None:
+        there = presets(name)
+        if preset not in there:
+            has = ", ".join(there) or "none"
+            raise InvalidInput(f"{name} has no preset {preset!r}; there is {has}")
+        settings = {**there[preset], **settings}
     metric: Metric = _factory(name)(**settings)
     return metric
 
 
 def parameters(name: str) -> list[str]:
     """What can be set of a metric."""
-    return list(inspect.signature(_factory(name)).parameters)
+    return [*inspect.signature(_factory(name)).parameters, "preset"]
+
+
+def presets(name: str) -> dict[str, dict[str, Any]]:
+    """The settings that a metric knows by name: its paper's, its authors' code's, and others."""
+    return dict(getattr(inspect.getmodule(_factory(name)), "PRESETS", {}))
 
 
 def metrics() -> dict[str, str]:

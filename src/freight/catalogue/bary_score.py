@@ -7,39 +7,35 @@ tie-breaking gives; ours starts at the unit-wise mean of the layers. Its IDF is 
 that never match; ours weighs.
 """
 
-from freight import costs, readouts, units
-from freight.catalogue.shared import Chosen, masses
+from freight import costs, readouts
+from freight.catalogue.shared import BARYCENTER, Chosen, Layer, source
 from freight.encoding import EMBEDDED
 from freight.encoding import encoder as find
-from freight.errors import InvalidInput
 from freight.metric import Metric
 from freight.results import Column
 from freight.types import Problem
-from freight.weightings import Barycenter
+
+PRESETS = {
+    "authors": {"layer": "-5:"},
+    "paper": {"layer": "all"},
+    "plus": {"layer": "-3:", "idf": "ref"},
+}
 
 
 def bary_score(
     encoder: Chosen = EMBEDDED,
-    layers: int | str = 5,
+    layer: Layer = None,
     idf: str | None = None,
     epsilon: float = 0.0,
     references: str = "best",
 ) -> Metric:
-    """Transport between the Wasserstein barycentres of an encoder's last layers, or of `all`."""
+    """Transport between the Wasserstein barycentres of an encoder's last five layers."""
     found = find(encoder)
-    count = found.depth if layers == "all" else layers
-    if not isinstance(count, int) or not 1 <= count <= found.depth + 1:
-        raise InvalidInput(
-            f"layers={layers!r}; give 'all' or how many of the last, 1..{found.depth + 1}"
-        )
-    mass, ref_mass = masses(idf, special=True)
+    layer = f"-{min(5, found.depth + 1)}:" if layer is None else layer
+    taken = source(found, layer, join=BARYCENTER, idf=idf, special=True, weighed=True)
     return Metric(
-        name="bary-score",
-        encoder=found,
-        layers=tuple(range(found.depth + 1 - count, found.depth + 1)),
-        units=units.all_tokens,
-        weighting=Barycenter(mass),
-        ref_weighting=None if ref_mass is None else Barycenter(ref_mass),
+        "bary-score",
+        *taken,
         cost=costs.squared_euclidean,
         problems=(Problem(epsilon=epsilon),),
         readout=readouts.distance,

@@ -1,7 +1,10 @@
-"""Earth mover's distance between contextual tokens: Lazy-EMD with both sides held."""
+"""Earth mover's distance between contextual tokens: Lazy-EMD with both sides held.
 
-from freight import costs, readouts, units
-from freight.catalogue.shared import Chosen, Layer, masses, resolve
+As the Lazy-EMD authors compute it for comparison (Chen et al., IJCAI 2020): exact, no blur.
+"""
+
+from freight import costs, readouts
+from freight.catalogue.shared import Chosen, Layer, source
 from freight.encoding import EMBEDDED
 from freight.metric import Metric
 from freight.results import Column
@@ -11,22 +14,19 @@ from freight.types import Problem
 def emd(
     encoder: Chosen = EMBEDDED,
     layer: Layer = None,
+    mass: str = "uniform",
     idf: str | None = None,
+    unit: str = "tokens",
+    join: str = "mean",
     references: str = "best",
 ) -> Metric:
     """The least that moving all of one text's tokens onto the other's costs."""
-    found, layers = resolve(encoder, layer)
-    mass, ref_mass = masses(idf)
     return Metric(
-        name="emd",
-        encoder=found,
-        layers=layers,
-        units=units.tokens,
-        weighting=mass,
-        ref_weighting=ref_mass,
+        "emd",
+        *source(encoder, layer, unit, join, mass, idf),
         cost=costs.cosine,
         problems=(Problem(),),
-        readout=readouts.transport,
+        readout=readouts.Transport(),
         columns=(Column("transport", False, 0.0, 2.0), Column("objective", False, 0.0, 2.0)),
         references=references,
     )

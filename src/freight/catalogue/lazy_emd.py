@@ -1,18 +1,26 @@
 """Lazy-EMD: Chen et al., "Evaluating Natural Language Generation via Unbalanced Optimal Transport",
 IJCAI 2020.
 
-The authors' code cuts plan entries whose cost is 0.999 or more before it sums; ours does not. The
-entropy is against the counting measure, as in their code.
+The authors' code leaves entries of cost 0.999 and more out of the sum; ours does so only where
+`cut` asks for it. The entropy is against the counting measure, as in their code.
 """
 
 import math
 
-from freight import costs, readouts, units
-from freight.catalogue.shared import Chosen, Layer, by_language, masses, resolve
+from freight import costs, readouts
+from freight.catalogue.shared import Chosen, Layer, among, by_language, source
 from freight.encoding import EMBEDDED
 from freight.metric import Metric
 from freight.results import Column
 from freight.types import Problem
+
+PRESETS = {
+    "paper-en": {"lang": "en"},
+    "paper-zh": {"lang": "zh"},
+    "paper-other": {"lang": "other"},
+    "authors": {"cut": 0.999},
+    "exact": {"epsilon": 0.0},
+}
 
 
 def lazy_emd(
@@ -22,25 +30,29 @@ def lazy_emd(
     ref: float | None = None,
     epsilon: float = 0.009,
     lang: str | None = None,
+    mass: str = "uniform",
     idf: str | None = None,
+    unit: str = "tokens",
+    join: str = "mean",
+    readout: str = "transport",
+    cut: float | None = None,
     references: str = "best",
 ) -> Metric:
     """Unbalanced transport between contextual tokens: what is dear to move may stay, at a price."""
-    found, layers = resolve(encoder, layer)
-    mass, ref_mass = masses(idf)
     hyp = by_language(lang, 0.23, 0.018, 0.009) if hyp is None else hyp
     ref = by_language(lang, 0.31, 0.97, 0.95) if ref is None else ref
     unmoved = hyp + ref if math.isfinite(hyp + ref) else 2.0
+    columns = {
+        "transport": Column("transport", False, 0.0, 2.0),
+        "objective": Column("objective", False, 0.0, unmoved),
+    }
+    among("readout", readout, columns)
     return Metric(
-        name="lazy-emd",
-        encoder=found,
-        layers=layers,
-        units=units.tokens,
-        weighting=mass,
-        ref_weighting=ref_mass,
+        "lazy-emd",
+        *source(encoder, layer, unit, join, mass, idf),
         cost=costs.cosine,
         problems=(Problem(hyp, ref, epsilon),),
-        readout=readouts.transport,
-        columns=(Column("transport", False, 0.0, 2.0), Column("objective", False, 0.0, unmoved)),
+        readout=readouts.Transport(cut),
+        columns=tuple(sorted(columns.values(), key=lambda column: column.name != readout)),
         references=references,
     )

@@ -1,34 +1,105 @@
-"""What the contextual metrics share: how an encoder and a layer are named."""
+"""What the contextual metrics share: how encoders, layers, units and masses are named."""
 
-from freight.clouds import Encoder
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from freight import joins, units
+from freight.clouds import Cloud, Encoder
 from freight.encoding import EMBEDDED, best_layer, encoder
 from freight.errors import InvalidInput
-from freight.weightings import Idf, Uniform
+from freight.frequencies import Idf
+from freight.weightings import Barycenter, Mass, Weighting
 
-Layer = int | None
+Layer = int | str | Sequence[int] | None
 Chosen = str | Encoder
-Masses = tuple[Uniform | Idf, Uniform | Idf | None]
+Units = Callable[[Cloud], Cloud]
+
+UNITS: dict[str, tuple[Units, Units]] = {
+    "tokens": (units.tokens, units.all_tokens),
+    "words": (units.words, units.all_words),
+}
+"""By name: without the special tokens, and with them."""
+
+JOINS = {"mean": joins.mean, "unit-mean": joins.unit_mean, "power-means": joins.power_means}
+BARYCENTER = "barycenter"
 
 
-def resolve(chosen: Chosen = EMBEDDED, layer: Layer = None) -> tuple[Encoder, tuple[int, ...]]:
-    """The encoder and the hidden state to take: 0 is the embeddings, -1 the last one."""
+class Source(NamedTuple):
+    """What a metric takes from a text: the encoder, the layers, the units and their masses."""
+
+    encoder: Encoder
+    layers: tuple[int, ...]
+    units: Units
+    weighting: Weighting
+    ref_weighting: Weighting | None
+
+
+def source(
+    chosen: Chosen = EMBEDDED,
+    layer: Layer = None,
+    unit: str = "tokens",
+    join: str = "mean",
+    mass: str = "uniform",
+    idf: str | None = None,
+    *,
+    special: bool = False,
+    weighed: bool = False,
+    one_added: bool = False,
+) -> Source:
+    """Read the names that a user gives; special tokens are absent, present, or even weighed."""
     found = encoder(chosen)
+    among("unit", unit, UNITS)
+    among("join", join, [*JOINS, BARYCENTER])
+    among("mass", mass, ("uniform", "norm"))
+    if idf is not None:
+        among("idf", idf, ("ref", "own"))
+    joined = JOINS.get(join, joins.mean)
+    learnt = None if idf is None else Idf(one_added=one_added)
+    masses = Mass(learnt, mass == "norm", weighed, joined)
+    weighting = Barycenter(masses) if join == BARYCENTER else masses
+    own = weighting if idf == "own" else None
+    return Source(found, hidden_states(found, layer), UNITS[unit][special], weighting, own)
+
+
+def hidden_states(found: Encoder, layer: Layer) -> tuple[int, ...]:
+    """The hidden states that are meant: 4, -1, [2, 4], "-5:" (the last five), "all" (from 1 on).
+
+    0 is the embeddings, and a negative number counts from the end; none means the best one known.
+    """
+    every = range(found.depth + 1)
     if layer is None:
-        return found, (best_layer(found),)
-    place = layer if layer >= 0 else found.depth + 1 + layer
-    if not 0 <= place <= found.depth:
-        raise InvalidInput(f"layer {layer} is out of range; the encoder has 0..{found.depth}")
-    return found, (place,)
+        return (best_layer(found),)
+    if isinstance(layer, str) and not layer.lstrip("-").isdigit():
+        return _sliced(layer, every)
+    several = [int(layer)] if isinstance(layer, (int, str)) else list(layer)
+    for one in several:
+        if not isinstance(one, int) or not -len(every) <= one < len(every):
+            raise InvalidInput(f"layer {one} is out of range; the encoder has 0..{found.depth}")
+    if not several:
+        raise InvalidInput("layer is an empty list; give at least one")
+    return tuple(every[one] for one in several)
 
 
-def masses(idf: str | None, one_added: bool = False, special: bool = False) -> Masses:
-    """The weighting, and that of the reference side where each has its own IDF table."""
-    if idf is None:
-        return Uniform(special), None
-    if idf not in ("ref", "own"):
-        raise InvalidInput(f"idf={idf!r}; there is None, 'ref' (one table) and 'own' (one a side)")
-    mass = Idf(None, one_added, special)
-    return mass, mass if idf == "own" else None
+def _sliced(layer: str, every: range) -> tuple[int, ...]:
+    first, colon, last = ("1", ":", "") if layer == "all" else layer.partition(":")
+    try:
+        start, stop = (int(bound) if bound else None for bound in (first, last))
+        chosen = every[start:stop] if colon else every[:0]
+    except ValueError:
+        chosen = every[:0]
+    if not chosen or (start or 0) < -len(every):
+        raise InvalidInput(
+            f"layer {layer!r} names no layer of 0..{every[-1]}; give a number, 'all',"
+            " or from:to as in '-5:'"
+        )
+    return tuple(chosen)
+
+
+def among(name: str, value: str, known: Iterable[str]) -> None:
+    """Refuse a value that is none of those there are."""
+    there = list(known)
+    if value not in there:
+        raise InvalidInput(f"{name}={value!r}; there is {', '.join(there)}")
 
 
 def by_language(lang: str | None, english: float, chinese: float, other: float) -> float:

@@ -1,150 +1,152 @@
 """`freight score`: files in, a table, a file or JSON out."""
 
-import json
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from freight.data import STDIN, read_lines
-from freight.data.tables import check_ending, write_table
-from freight.errors import InvalidInput
+from freight.cli.options import Wanted, parse_settings, wanted_metrics
+from freight.cli.summary import Summary, table_columns
+from freight.data import Corpus
+from freight.data.tables import TableWriter, check_ending
 
 if TYPE_CHECKING:
-    from freight.results import Result
+    from freight.clouds import Tick
+    from freight.metric import Metric
+
+_DEFAULT = "lazy-emd"
 
 
 def score(
-    hyp: Annotated[str, typer.Argument(help="Hypotheses, one a line; - for standard input.")],
-    refs: Annotated[list[str], typer.Argument(metavar="REF...", help="References, one a line.")],
+    hyp: Annotated[
+        str,
+        typer.Argument(
+            metavar="HYP", help="Hypotheses, one a line (- is standard input), or a table."
+        ),
+    ],
+    refs: Annotated[
+        list[str] | None, typer.Argument(metavar="REF", help="References, one a line.")
+    ] = None,
     metric: Annotated[
-        list[str], typer.Option("-m", "--metric", metavar="NAME[:COLUMN]", help="What to score by.")
-    ] = ["lazy-emd"],  # noqa: B006
+        list[str] | None,
+        typer.Option("-m", "--metric", metavar="NAME[:COLUMN]", help=f"Default: {_DEFAULT}."),
+    ] = None,
     encoder: Annotated[str, typer.Option(help="A name from `freight encoders`.")] = "embedded",
-    layer: Annotated[int | None, typer.Option(help="Hidden state; -1 is the last.")] = None,
-    parameters: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A metric's parameter.")
+    layer: Annotated[
+        str | None, typer.Option(help="Hidden state: 4, -1 (the last), -5: (the last five), all.")
+    ] = None,
+    lang: Annotated[str | None, typer.Option(help="Target language: en, zh, de, ...")] = None,
+    preset: Annotated[str | None, typer.Option(help="Settings of a paper, by name.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="[METRIC.]NAME=VALUE", help="A parameter, of one metric or of all."
+        ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help=".jsonl .csv .tsv or .parquet")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    hyp_column: Annotated[str | None, typer.Option(help="In a table. Default: hyp.")] = None,
+    ref_column: Annotated[
+        list[str] | None, typer.Option(help="In a table; may be repeated. Default: refs or ref.")
+    ] = None,
     encoding: Annotated[str, typer.Option(help="Encoding of the files.")] = "utf-8",
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; default: a GPU.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="On the CPU; default: all.")] = None,
 ) -> None:
-    """Score each hypothesis against its reference, or the best of its references."""
+    """Score each hypothesis against its reference, or the best of its references.
+
+    Files are plain text, or tables (.csv .tsv .jsonl .parquet), gzipped or not. A single table has
+    both sides: the columns hyp, and ref or refs.
+    """
     if output is not None:
         check_ending(output)
-    if [hyp, *refs].count(STDIN) > 1:
-        raise InvalidInput("standard input can be read once; give - for one file only")
-    hyps, columns = read_lines(hyp, encoding), [read_lines(ref, encoding) for ref in refs]
-    for path, lines in zip(refs, columns, strict=True):
-        if len(lines) != len(hyps):
-            raise InvalidInput(f"{hyp} has {len(hyps)} lines but {path} has {len(lines)}")
-    options = {
-        "encoder": encoder,
-        **({} if layer is None else {"layer": layer}),
-        **_set(parameters),
-    }
-    started = time.perf_counter()
-    names, _, picked = zip(*(wanted.partition(":") for wanted in metric), strict=True)
-    results = list(zip(_score(names, options, hyps, columns), picked, strict=True))
-    seconds = time.perf_counter() - started
-    for result, column in results:
-        if column and column not in result.segments:
-            has = ", ".join(result.segments)
-            raise InvalidInput(f"{result.name} has no column {column!r}; there is {has}")
-    if output is not None:
-        notes = {result.name: result.signature for result, _ in results}
-        write_table(output, _rows(results), notes)
+    watch = Stopwatch()
+    with ExitStack() as stack:
+        corpus = stack.enter_context(
+            Corpus(hyp, refs or (), encoding, hyp_column, ref_column or ())
+        )
+        watch.lap("read")
+        common = {"layer": layer, "lang": lang, "preset": preset}
+        given = {name: value for name, value in common.items() if value is not None}
+        running = {"device": device, "dtype": dtype}
+        options = {name: value for name, value in running.items() if value is not None}
+        wanted = wanted_metrics(
+            metric or [_DEFAULT], encoder, options, given, parse_settings(settings or []), threads
+        )
+        watch.lap("load")
+        tick = stack.enter_context(progress(len(corpus)))
+        summary = run(wanted, corpus, output, keep=as_json, tick=tick, watch=watch)
     if as_json:
-        records = [_record(result) for result, _ in results]
-        print(json.dumps({"metrics": records, "seconds": round(seconds, 3)}))
+        summary.print_json(watch.laps)
     else:
-        _show(results)
+        summary.show()
 
 
-def _score(
-    names: Sequence[str], options: dict[str, Any], hyps: list[str], columns: list[list[str]]
-) -> "list[Result]":
+def run(
+    wanted: list[Wanted],
+    corpus: Corpus,
+    output: Path | None,
+    keep: bool,
+    tick: "Tick | None",
+    watch: "Stopwatch",
+) -> Summary:
+    """Learn what has to be learnt, then score chunk by chunk into the file and the summary."""
     import freight
 
-    refs = [list(row) for row in zip(*columns, strict=True)]
-    loaded = []
-    for name in names:
-        known = freight.parameters(name)
-        mine = {key: value for key, value in options.items() if key != "layer" or key in known}
-        loaded.append(freight.load(name, **mine))
-    return freight.score_together(loaded, hyps, refs)
+    metrics = [_fitted(one.metric, corpus) for one in wanted]
+    watch.lap("learn")
+    summary = Summary(wanted, [metric.signature for metric in metrics], keep)
+    with ExitStack() as stack:
+        writer = None
+        if output is not None:
+            notes = {metric.name: metric.signature for metric in metrics}
+            writer = stack.enter_context(TableWriter(output, notes))
+        for results in freight.score_stream(metrics, corpus, tick):
+            if writer:
+                writer.write(table_columns(wanted, results, len(summary)))
+            summary.add(results)
+    watch.lap("score")
+    return summary
 
 
-def _set(parameters: list[str] | None) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for item in parameters or []:
-        name, equals, value = item.partition("=")
-        if not equals:
-            raise InvalidInput(f"--set {item} lacks a value; write --set {item}=0.5")
-        try:
-            found[name] = json.loads(value)
-        except json.JSONDecodeError:
-            found[name] = float(value) if value in ("inf", "nan") else value
-    return found
+def _fitted(metric: "Metric", corpus: Corpus) -> "Metric":
+    if not metric.needs_fitting:
+        return metric
+    refs = (ref for _, several in corpus for ref in several)
+    return metric.fit(refs, (hyp for hyp, _ in corpus), "given texts")
 
 
-def _picked(result: "Result", column: str) -> list[str]:
-    return [column] if column else list(result.segments)
+@contextmanager
+def progress(segments: int) -> "Iterator[Tick | None]":
+    """A bar on standard error, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = "scoring", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("score", total=segments)
+        yield lambda count: bar.advance(task, count)
 
 
-def _rows(results: "list[tuple[Result, str]]") -> dict[str, list[Any]]:
-    rows: dict[str, list[Any]] = {"segment": list(range(1, len(results[0][0]) + 1))}
-    flags = []
-    for result, column in results:
-        for name in _picked(result, column):
-            rows[f"{result.name}:{name}"] = result[name].tolist()
-        rows[f"{result.name}:reference"] = result.winners.tolist()
-        flags.append(result.flags)
-    rows["flags"] = [
-        sorted({f for one in segment for f in one}) for segment in zip(*flags, strict=True)
-    ]
-    return rows
+class Stopwatch:
+    """Seconds by stage."""
 
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.perf_counter()
 
-def _record(result: "Result") -> dict[str, Any]:
-    clean = {name: [_number(x) for x in values] for name, values in result.segments.items()}
-    return {
-        "metric": result.name,
-        "system": {name: _number(value) for name, value in result.system.items()},
-        "segments": clean,
-        "references": result.winners.tolist(),
-        "flags": [list(f) for f in result.flags],
-        "signature": result.signature,
-    }
-
-
-def _number(value: float) -> float | None:
-    return float(value) if value == value else None
-
-
-def _show(results: "list[tuple[Result, str]]") -> None:
-    console = Console()
-    table = Table(
-        "metric", "column", title=f"{len(results[0][0])} segments", caption_justify="left"
-    )
-    table.add_column("mean", justify="right")
-    for result, column in results:
-        directions = {c.name: "↑" if c.higher else "↓" for c in result.columns}
-        for name in _picked(result, column):
-            table.add_row(result.name, name + directions[name], f"{result.system[name]:.4f}")
-    console.print(table)
-    for result, _ in results:
-        flagged: dict[str, int] = {}
-        for flags in result.flags:
-            for flag in flags:
-                kind = flag.rstrip("0123456789%").strip()
-                flagged[kind] = flagged.get(kind, 0) + 1
-        for flag, count in flagged.items():
-            console.print(f"[yellow]{result.name}: {count} of {len(result)} segments: {flag}")
-        console.print(result.signature, style="dim", soft_wrap=True, highlight=False)
+    def lap(self, name: str) -> None:
+        """A stage has ended."""
+        now = time.perf_counter()
+        self.laps[name] = round(now - self._last, 3)
+        self._last = now

@@ -1,50 +1,136 @@
 """Scores as files: JSON lines, CSV, TSV or Parquet, by the ending, written whole or not at all."""
 
+from __future__ import annotations
+
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Protocol
 
 from freight.errors import InvalidInput
 
-ENDINGS = (".jsonl", ".csv", ".tsv", ".parquet")
-Rows = dict[str, list[Any]]
+Columns = Mapping[str, Sequence[Any]]
 
 
 def check_ending(path: Path) -> None:
     """Before any work: a place that cannot be written is no surprise at the end of it."""
-    if path.suffix not in ENDINGS:
-        raise InvalidInput(f"{path} ends in none of {' '.join(ENDINGS)}")
+    if path.suffix not in FORMATS:
+        raise InvalidInput(f"{path} ends in none of {' '.join(FORMATS)}")
     if not path.parent.is_dir():
         raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
 
 
-def write_table(path: Path, rows: Rows, notes: dict[str, str]) -> None:
-    """Write columns of equal length; `notes` go into the metadata of a Parquet file."""
-    part = path.with_name(path.name + ".part")
-    if path.suffix == ".parquet":
+class TableWriter:
+    """A table that grows piece by piece in a file beside its place, and moves there at the end."""
+
+    def __init__(self, path: Path, notes: Mapping[str, str]) -> None:
+        check_ending(path)
+        self._path, self._part = path, path.with_name(path.name + ".part")
+        self._format: _Format = FORMATS[path.suffix](self._part, dict(notes))
+
+    def write(self, columns: Columns) -> None:
+        """Add rows, given as columns of equal length."""
+        self._format.write(columns)
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._format.close()
+        if error is None:
+            self._part.replace(self._path)
+        else:
+            self._part.unlink(missing_ok=True)
+
+
+class _Format(Protocol):
+    def __init__(self, path: Path, notes: dict[str, str]) -> None: ...
+
+    def write(self, columns: Columns) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _JsonLines:
+    def __init__(self, path: Path, notes: dict[str, str]) -> None:
+        self._stream = path.open("w", encoding="utf-8")
+
+    def write(self, columns: Columns) -> None:
+        for row in _each(columns):
+            record = {
+                name: None if value != value else value
+                for name, value in zip(columns, row, strict=True)
+            }
+            self._stream.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class _Comma:
+    delimiter = ","
+
+    def __init__(self, path: Path, notes: dict[str, str]) -> None:
+        self._stream = path.open("w", encoding="utf-8", newline="")
+        self._writer = csv.writer(self._stream, delimiter=self.delimiter)
+        self._begun = False
+
+    def write(self, columns: Columns) -> None:
+        if not self._begun:
+            self._writer.writerow(columns)
+            self._begun = True
+        self._writer.writerows([_cell(x) for x in row] for row in _each(columns))
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class _Tab(_Comma):
+    delimiter = "\t"
+
+
+class _Parquet:
+    def __init__(self, path: Path, notes: dict[str, str]) -> None:
+        self._path, self._notes = path, notes
+        self._writer: Any = None
+
+    def write(self, columns: Columns) -> None:
         import pyarrow
         from pyarrow import parquet
 
-        parquet.write_table(pyarrow.table(rows).replace_schema_metadata(notes), part)
-    else:
-        with part.open("w", encoding="utf-8", newline="") as stream:
-            if path.suffix == ".jsonl":
-                for row in _each(rows):
-                    record = dict(zip(rows, row, strict=True))
-                    stream.write(json.dumps(record, ensure_ascii=False) + "\n")
-            else:
-                writer = csv.writer(stream, delimiter="," if path.suffix == ".csv" else "\t")
-                writer.writerow(rows)
-                writer.writerows([_cell(x) for x in row] for row in _each(rows))
-    part.replace(path)
+        strings = pyarrow.list_(pyarrow.string())
+        arrays = {
+            name: pyarrow.array(x, strings if x and isinstance(x[0], list) else None)
+            for name, x in columns.items()
+        }
+        table = pyarrow.table(arrays).replace_schema_metadata(self._notes)
+        if self._writer is None:
+            self._writer = parquet.ParquetWriter(self._path, table.schema)
+        self._writer.write_table(table)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
 
 
-def _each(rows: Rows) -> Any:
-    return zip(*rows.values(), strict=True)
+FORMATS: dict[str, type[_Format]] = {
+    ".jsonl": _JsonLines,
+    ".csv": _Comma,
+    ".tsv": _Tab,
+    ".parquet": _Parquet,
+}
+
+
+def _each(columns: Columns) -> Iterator[tuple[Any, ...]]:
+    return zip(*columns.values(), strict=True)
 
 
 def _cell(value: Any) -> Any:
-    is_list = isinstance(value, Sequence) and not isinstance(value, str)
-    return "; ".join(value) if is_list else value
+    return "; ".join(value) if isinstance(value, list) else value

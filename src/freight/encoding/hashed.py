@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from freight.clouds import Cloud, Kind
+from freight.clouds import Cloud, Kind, Tick
 from freight.errors import InvalidInput
 from freight.types import Array
 
@@ -36,12 +36,9 @@ class Hashed:
         """The shape of it."""
         return f"{'one-hot' if self.one_hot else 'hashed'}-{self.dim}x{self.depth}"
 
-    def documents(self, texts: Sequence[str]) -> list[Array]:
-        """The ids of each text's words."""
-        cloud = self.encode(texts, [0])
-        return np.split(cloud.ids, cloud.offsets[1:-1])
-
-    def encode(self, texts: Sequence[str], layers: Sequence[int]) -> Cloud:
+    def encode(
+        self, texts: Sequence[str], layers: Sequence[int], tick: Tick | None = None
+    ) -> Cloud:
         """A unit for every word and every punctuation mark; no special tokens."""
         for layer in layers:
             if not 0 <= layer <= self.depth:

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from freight.clouds import Cloud
+from freight.clouds import Cloud, Tick
 from freight.encoding.embedded import EMBEDDED, embedded_folder
+from freight.encoding.hub import load_part
 from freight.encoding.states import hidden_states
 from freight.encoding.tokens import Tokeniser, Tokens
-from freight.encoding.windows import Shape, Window, batches, windows
-from freight.errors import FreightError, InvalidInput, MissingPart
-from freight.types import Array
+from freight.encoding.windows import ROWS, STEP, Shape, Window, batches, windows
+from freight.errors import FreightError, InvalidInput
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -56,37 +56,43 @@ class Transformer:
         """How many layers there are besides the embedding layer."""
         return int(self._config.num_hidden_layers)
 
-    @cached_property
+    @property
     def identity(self) -> str:
-        """Name, revision or hash of the weights, precision and device."""
-        folder = self._folder
-        if folder is None:
-            version = getattr(self._config, "_commit_hash", None) or self.revision or "main"
-        else:
-            version = "sha256-" + file_digest(folder)[:12]
-        return f"{self.name}@{version}/{self.dtype}/{self._device.type}"
+        """Name, revision or hash of the weights, and what else the bits of a vector depend on."""
+        device = self._device.type
+        device += f"*{torch.get_num_threads()}" if device == "cpu" else ""
+        shapes = f"{STEP}x{ROWS}/{self.budget}"
+        return f"{self.name}@{self._version}/{self.dtype}/{device}/{shapes}"
 
-    def documents(self, texts: Sequence[str]) -> list[Array]:
-        """The ids of each text's tokens, special ones included."""
-        tokens = self._tokeniser(texts)
-        return np.split(tokens.ids, tokens.offsets[1:-1])
+    @cached_property
+    def _version(self) -> str:
+        if self._folder is not None:
+            return "sha256-" + file_digest(self._folder)[:12]
+        return getattr(self._config, "_commit_hash", None) or self.revision or "main"
 
-    def encode(self, texts: Sequence[str], layers: Sequence[int]) -> Cloud:
+    def encode(
+        self, texts: Sequence[str], layers: Sequence[int], tick: Tick | None = None
+    ) -> Cloud:
         """Vectors of these hidden states for every unit of every text, special tokens included."""
         for layer in layers:
             if not 0 <= layer <= self.depth:
                 raise InvalidInput(
                     f"layer {layer} is out of range; {self.name} has 0..{self.depth}"
                 )
-        tokeniser = self._tokeniser
-        tokens = tokeniser(texts)
-        cut, owner = self._cut(tokens)
+        tokens = self._tokeniser(texts)
         total = int(tokens.offsets[-1])
         store = torch.zeros((total, len(layers), self._width), device=self._device)
         halved = np.zeros(len(texts), bool)
-        for shape, chosen in batches(cut, self._limit, self.budget):
+        if not layers:
+            return tokens.cloud(store, halved, halved)
+        cut, owner = self._cut(tokens)
+        planned = list(batches(cut, self._limit, self.budget))
+        work = sum(shape.rows * shape.length for shape, _ in planned)
+        for shape, chosen in planned:
             if self._fill(store, shape, chosen, layers):
                 halved[[owner[id(window)] for window in chosen]] = True
+            if tick:
+                tick(shape.rows * shape.length / work)
         seen = np.bincount(np.concatenate([w.units for w in cut]) + 1, minlength=total + 1)[1:]
         if (seen > 1).any():
             store /= torch.as_tensor(seen, device=store.device, dtype=store.dtype)[:, None, None]
@@ -183,16 +189,14 @@ class Transformer:
         return model.to(self._device).eval()
 
     def _load(self, kind: Any, **options: Any) -> Any:
-        where = str(self._folder or self.name)
-        try:
-            return kind.from_pretrained(
-                where, revision=self.revision, trust_remote_code=self.remote_code, **options
-            )
-        except (OSError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0]
-            if self._folder is None:
-                reason += " (it is no folder here; without a network, give one)"
-            raise MissingPart(f"{self.name!r} could not be loaded: {reason}") from error
+        return load_part(
+            kind,
+            self.name,
+            self._folder,
+            revision=self.revision,
+            trust_remote_code=self.remote_code,
+            **options,
+        )
 
     @cached_property
     def _width(self) -> int:

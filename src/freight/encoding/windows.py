@@ -16,8 +16,8 @@ import numpy as np
 
 from freight.types import Array
 
-_STEP = 16
-_ROWS = 32
+STEP = 16
+ROWS = 32
 
 
 class Frame(NamedTuple):
@@ -67,8 +67,8 @@ def windows(ids: Sequence[int], first_unit: int, frame: Frame, room: int) -> lis
 
 def shape_of(length: int, limit: int, budget: int) -> Shape:
     """The shape of the batches in which windows of this length are encoded."""
-    rounded = min(-(-length // _STEP) * _STEP, max(limit, length))
-    return Shape(max(1, min(_ROWS, budget // rounded)), rounded)
+    rounded = min(-(-length // STEP) * STEP, max(limit, length))
+    return Shape(max(1, min(ROWS, budget // rounded)), rounded)
 
 
 def batches(cut: Sequence[Window], limit: int, budget: int) -> Iterator[tuple[Shape, list[Window]]]:

@@ -1,0 +1,106 @@
+"""From text to score beside the bert-score package: same encoder, layer and pairs, one process.
+
+    python benchmarks/text.py [--pairs 2000] [--rounds 3] [--threads 2] [-o results.json]
+
+Pairs are WMT15's to-English ones, looked for in $FREIGHT_DATA (by default ../shared); the bundled
+example, repeated with numbers so that no two are equal, stands in where they are absent. Rounds are
+interleaved and the best of each counts, since the machine is shared.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import bert_score
+from rich.console import Console
+from rich.table import Table
+
+import freight
+from freight.encoding.embedded import embedded_folder
+
+DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
+Pairs = tuple[list[str], list[str]]
+OURS = ("bert-score", "emd", "lazy-emd", "bary-score")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--pairs", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("-o", "--output", type=Path, default=Path("benchmarks/results/text.json"))
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    freight.set_threads(arguments.threads)
+    hyps, refs = real_pairs(arguments.pairs)
+    seconds = best_times(contestants(hyps, refs), arguments.rounds)
+    show(len(hyps), seconds)
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.write_text(json.dumps({"pairs": len(hyps), "seconds": seconds}, indent=1))
+
+
+def real_pairs(count: int) -> Pairs:
+    path = DATA / "data/wmt15-da.jsonl.gz"
+    if path.is_file():
+        with gzip.open(path, "rt", encoding="utf-8") as stream:
+            rows = [json.loads(line) for line in stream]
+        chosen = [row for row in rows if row["lang_pair"].endswith("-en")][:count]
+        return [row["hyp"] for row in chosen], [row["refs"][0] for row in chosen]
+    sides = [Path(f"examples/{side}.txt").read_text().splitlines() for side in ("hyp", "ref")]
+    hyps, refs = ([f"{side[k % len(side)]} {k}" for k in range(count)] for side in sides)
+    return hyps, refs
+
+
+def contestants(hyps: list[str], refs: list[str]) -> dict[str, Callable[[], object]]:
+    metrics = {name: freight.load(name) for name in OURS}
+    encoder = metrics["emd"].encoder
+    texts = list(dict.fromkeys([*hyps, *refs]))
+    several = list(metrics["bary-score"].layers)
+    package = bert_score.BERTScorer(model_type=str(embedded_folder()), num_layers=4)
+    return {
+        "bert-score package": lambda: package.score(hyps, refs),
+        **{f"freight {n}": partial(m.score, hyps, refs) for n, m in metrics.items()},
+        "encoder alone, layer 4": lambda: encoder.encode(texts, [4]),
+        f"encoder alone, layers {several[0]}-{several[-1]}": lambda: encoder.encode(texts, several),
+        "freight, all four in one pass": lambda: freight.score_together(
+            list(metrics.values()), hyps, refs
+        ),
+    }
+
+
+def best_times(them: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    for run in them.values():
+        run()
+    seconds: dict[str, float] = dict.fromkeys(them, float("inf"))
+    for _ in range(rounds):
+        for name, run in them.items():
+            started = time.perf_counter()
+            run()
+            seconds[name] = min(seconds[name], time.perf_counter() - started)
+    return seconds
+
+
+def show(pairs: int, seconds: dict[str, float]) -> None:
+    package, layer, layers = (
+        next(s for name, s in seconds.items() if name.startswith(start))
+        for start in ("bert-score package", "encoder alone, layer 4", "encoder alone, layers")
+    )
+    ours = seconds["freight bert-score"]
+    table = Table(title=f"{pairs} pairs, the best of each")
+    for name in ("what", "seconds", "over the package", "over our bert-score", "over its encoder"):
+        table.add_column(name, justify="left" if name == "what" else "right")
+    for name, spent in seconds.items():
+        own = layers if "bary" in name or "layers" in name or "four" in name else layer
+        ratios = [f"{spent / other:.2f}" for other in (package, ours, own)]
+        table.add_row(name, f"{spent:.2f}", *ratios)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""What a command line says of metrics: names, columns, settings."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from freight.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from freight.metric import Metric
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A metric, and the columns of it that are to be shown."""
+
+    metric: "Metric"
+    columns: tuple[str, ...]
+
+
+def parse_settings(settings: list[str]) -> dict[str, Any]:
+    """From NAME=VALUE to values: JSON where it is that, text otherwise."""
+    found: dict[str, Any] = {}
+    for item in settings:
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise InvalidInput(f"--set {item} lacks a value; write --set {item}=0.5")
+        try:
+            found[name] = json.loads(value)
+        except json.JSONDecodeError:
+            found[name] = float(value) if value in ("inf", "-inf") else value
+    return found
+
+
+def wanted_metrics(
+    names: list[str],
+    encoder: str,
+    options: Mapping[str, Any],
+    common: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    threads: int | None = None,
+) -> list[Wanted]:
+    """Load each metric once, with the settings that are for it, and the columns asked for.
+
+    A setting goes to every metric that knows it, METRIC.NAME to that one alone.
+    """
+    import freight
+
+    if threads is not None:
+        freight.set_threads(threads)
+    columns: dict[str, list[str]] = {}
+    for wanted in names:
+        name, colon, column = wanted.partition(":")
+        columns.setdefault(name, []).extend([column] if colon else [])
+    everything = {**common, **settings}
+    unused = set(everything)
+    chosen = freight.encoder(encoder, **options)
+    found = []
+    for name, picked in columns.items():
+        mine, used = _settings(name, everything)
+        unused -= used
+        metric = freight.load(name, encoder=chosen, **mine)
+        found.append(Wanted(metric, _columns(metric, picked)))
+    for setting in sorted(unused):
+        name = setting.partition(".")[0] if "." in setting else next(iter(columns))
+        freight.load(name, **{setting.rpartition(".")[2]: everything[setting]})
+        raise InvalidInput(f"--set {setting}: {name} is not among the metrics of this run")
+    return found
+
+
+def _settings(metric: str, everything: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
+    """The settings that are for a metric, and under which names they were given."""
+    import freight
+
+    known = freight.parameters(metric)
+    mine, used = {}, set()
+    for given, value in everything.items():
+        owner, _, name = given.rpartition(".")
+        if owner in ("", metric) and name in known and name != "encoder":
+            mine[name] = value
+            used.add(given)
+    return mine, used
+
+
+def _columns(metric: "Metric", picked: list[str]) -> tuple[str, ...]:
+    there = [column.name for column in metric.columns]
+    for column in picked:
+        if column not in there:
+            raise InvalidInput(
+                f"{metric.name} has no column {column!r}; there is {', '.join(there)}"
+            )
+    return tuple(picked or there)

@@ -1,0 +1,102 @@
+"""What is said at the end of a run: means, flags, signatures; as a table or as JSON."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from freight.cli.options import Wanted
+
+if TYPE_CHECKING:
+    from freight.results import Result
+
+
+class Summary:
+    """Sums over the chunks of a run; the segments themselves are kept only where asked for."""
+
+    def __init__(self, wanted: Sequence[Wanted], signatures: Sequence[str], keep: bool) -> None:
+        self._wanted, self._signatures = wanted, signatures
+        self._sums = [dict.fromkeys(one.columns, 0.0) for one in wanted]
+        self._scored = [dict.fromkeys(one.columns, 0) for one in wanted]
+        self._flags: list[Counter[str]] = [Counter() for _ in wanted]
+        self._kept: list[list[Result]] | None = [[] for _ in wanted] if keep else None
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, results: "Sequence[Result]") -> None:
+        """The results of the next chunk, one a metric."""
+        for k, result in enumerate(results):
+            for name in self._sums[k]:
+                known = result[name][~np.isnan(result[name])]
+                self._sums[k][name] += float(known.sum())
+                self._scored[k][name] += len(known)
+            for flags in result.flags:
+                self._flags[k].update(flag.rstrip("0123456789%").strip() for flag in flags)
+            if self._kept is not None:
+                self._kept[k].append(result)
+        self._count += len(results[0])
+
+    def show(self) -> None:
+        """A table for people, what was flagged, and the signatures."""
+        console = Console()
+        table = Table("metric", "column", title=f"{self._count} segments")
+        table.add_column("mean", justify="right")
+        for k, one in enumerate(self._wanted):
+            arrows = {c.name: "↑" if c.higher else "↓" for c in one.metric.columns}
+            for name in one.columns:
+                mean = self._system(k)[name]
+                table.add_row(one.metric.name, name + arrows[name], f"{mean:.4f}")
+        console.print(table)
+        for k, one in enumerate(self._wanted):
+            for flag, count in self._flags[k].items():
+                line = f"{one.metric.name}: {count} of {self._count} segments: {flag}"
+                console.print(line, style="yellow", highlight=False)
+        for signature in self._signatures:
+            console.print(signature, style="dim", soft_wrap=True, highlight=False)
+
+    def print_json(self, timings: dict[str, float]) -> None:
+        """One object on standard output."""
+        records = [self._record(k) for k in range(len(self._wanted))]
+        print(json.dumps({"segments": self._count, "metrics": records, "timings": timings}))
+
+    def _system(self, k: int) -> dict[str, float]:
+        sums, scored = self._sums[k], self._scored[k]
+        return {name: sums[name] / scored[name] if scored[name] else np.nan for name in sums}
+
+    def _record(self, k: int) -> dict[str, Any]:
+        kept = self._kept[k] if self._kept is not None else []
+        names = self._wanted[k].columns
+        return {
+            "metric": self._wanted[k].metric.name,
+            "system": {name: _number(value) for name, value in self._system(k).items()},
+            "scores": {n: [_number(x) for part in kept for x in part[n]] for n in names},
+            "references": [int(x) for part in kept for x in part.winners],
+            "flags": [list(flags) for part in kept for flags in part.flags],
+            "signature": self._signatures[k],
+        }
+
+
+def table_columns(
+    wanted: Sequence[Wanted], results: "Sequence[Result]", before: int
+) -> dict[str, list[Any]]:
+    """The rows of a chunk, as columns, numbered from how many there were before."""
+    columns: dict[str, list[Any]] = {
+        "segment": list(range(before + 1, before + len(results[0]) + 1))
+    }
+    for one, result in zip(wanted, results, strict=True):
+        for name in one.columns:
+            columns[f"{result.name}:{name}"] = result[name].tolist()
+        columns[f"{result.name}:reference"] = result.winners.tolist()
+    every = zip(*(result.flags for result in results), strict=True)
+    columns["flags"] = [sorted({flag for one in segment for flag in one}) for segment in every]
+    return columns
+
+
+def _number(value: float) -> float | None:
+    return float(value) if value == value else None

@@ -1,0 +1,95 @@
+"""Tables, row by row: one function a format, chosen by the file's ending, gzipped or not."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from freight.data.lines import lines, open_bytes
+from freight.errors import InvalidInput
+
+Row = dict[str, Any]
+
+
+def is_table(path: Path) -> bool:
+    """Whether the ending is that of a table rather than of plain text."""
+    return _ending(path) in FORMATS
+
+
+def rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
+    """The rows of a table, by name of column."""
+    return FORMATS[_ending(path)](path, encoding)
+
+
+def _ending(path: Path) -> str:
+    return Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+
+
+def _comma(path: Path, encoding: str) -> Iterator[Row]:
+    return _separated(path, encoding, ",")
+
+
+def _tab(path: Path, encoding: str) -> Iterator[Row]:
+    return _separated(path, encoding, "\t")
+
+
+def _separated(path: Path, encoding: str, delimiter: str) -> Iterator[Row]:
+    csv.field_size_limit(sys.maxsize)  # a cell may hold a whole document
+    plain = {} if delimiter == "," else {"quotechar": None, "quoting": csv.QUOTE_NONE}
+    reader = csv.reader(lines(path, encoding), delimiter=delimiter, **plain)  # type: ignore[arg-type]
+    names: list[str] | None = None
+    for cells in reader:
+        if names is None:
+            names = cells
+            twice = [name for name in names if names.count(name) > 1]
+            if twice:
+                raise InvalidInput(f"{path} has two columns named {twice[0]!r}")
+        elif len(cells or [""]) != len(names):
+            raise InvalidInput(
+                f"line {reader.line_num} of {path} has {len(cells)} cells, the heading {len(names)}"
+            )
+        else:
+            yield dict(zip(names, cells or [""], strict=True))
+
+
+def _json_lines(path: Path, encoding: str) -> Iterator[Row]:
+    for number, line in enumerate(lines(path, encoding), 1):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InvalidInput(f"line {number} of {path} is not JSON ({error.msg})") from None
+        if not isinstance(row, dict):
+            raise InvalidInput(f"line {number} of {path} is not an object, {{...}}")
+        yield row
+
+
+def _parquet(path: Path, encoding: str) -> Iterator[Row]:
+    import pyarrow
+    from pyarrow import parquet
+
+    with tempfile.TemporaryFile() as plain, open_bytes(path) as stream:
+        file = stream
+        if path.suffix == ".gz":
+            shutil.copyfileobj(stream, plain)
+            file = plain
+        try:
+            for batch in parquet.ParquetFile(file).iter_batches(1024):
+                yield from batch.to_pylist()
+        except pyarrow.ArrowInvalid as error:
+            reason = str(error).splitlines()[0]
+            raise InvalidInput(f"{path} is not a whole Parquet file ({reason})") from None
+
+
+FORMATS: dict[str, Callable[[Path, str], Iterator[Row]]] = {
+    ".csv": _comma,
+    ".tsv": _tab,
+    ".jsonl": _json_lines,
+    ".ndjson": _json_lines,
+    ".parquet": _parquet,
+}

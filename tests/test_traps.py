@@ -1,0 +1,82 @@
+"""What published implementations get wrong without a word, and what ours says instead."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+import freight
+
+WIDE = [("a cat", "a dog"), ("the cat sat", "the of and")]
+
+
+def test_transport_ranks_backwards_on_wide_costs_and_the_objective_does_not() -> None:
+    """Lazy-EMD on MiniLM's last layer; the authors' cut makes it worse."""
+    hyps, refs = zip(*WIDE, strict=True)
+    ours = freight.load("lazy-emd", layer=-1).score(hyps, refs)
+    authors = freight.load("lazy-emd", layer=-1, preset="authors").score(hyps, refs)
+    assert authors["transport"] == pytest.approx([0.1846, 0.1297], abs=1e-4)
+    assert ours["transport"] == pytest.approx([0.1846, 0.1782], abs=1e-4)
+    assert ours["objective"] == pytest.approx([0.2731, 0.4327], abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["emd", "bert-score", "yisi-1", "bary-score"])
+def test_idf_of_one_pair_gives_neither_nan_nor_a_perfect_score(name: str) -> None:
+    metric = freight.load(name, idf="ref")
+    same = metric.score(["a cat sat"], ["a cat sat"])
+    other = metric.score(["a cat sat"], ["stocks fell sharply"])
+    primary = metric.columns[0]
+    assert same[primary.name][0] == pytest.approx(primary.perfect, abs=1e-5)
+    assert abs(other[primary.name][0] - primary.perfect) > 0.05
+    if name != "yisi-1":  # one added inside the logarithm leaves it some mass
+        assert "IDF empty" in same.flags[0]
+
+
+def test_texts_outside_the_vocabulary_are_said_to_be() -> None:
+    result = freight.load("emd").score(["🦖 🦕", "天气很好", "fine"], ["🐘 🐁", "他不在家", "fine"])
+    assert result["transport"][0] < 1e-3, "they look alike to the encoder"
+    assert result.flags[0] == ("unknown units 100%",)
+    assert any("unknown units" in flag for flag in result.flags[1])
+    assert result.flags[2] == ()
+
+
+def test_a_blurred_barycentre_distance_does_not_underflow() -> None:
+    hyps, refs = ["The cat sat on the mat.", "It rained."], ["A dog lay on a rug.", "It was dry."]
+    exact = freight.load("bary-score").score(hyps, refs)["distance"]
+    blurred = freight.load("bary-score", epsilon=0.001).score(hyps, refs)["distance"]
+    np.testing.assert_allclose(blurred, exact, rtol=0.02)
+
+
+def test_a_barycentre_does_not_depend_on_the_order_of_units() -> None:
+    metric = freight.load("bary-score", encoder="hashed", idf="ref")
+    metric = metric.fit(["the cat", "the dog", "a mat and the rest"])
+    words = ["the", "cat", "sat", "mat"]
+    scores = [metric.score([" ".join(p)], ["a dog lay there"]) for p in permutations(words)]
+    values = [score["distance"][0] for score in scores]
+    assert max(values) - min(values) < 1e-9
+
+
+def test_own_tables_are_not_swapped() -> None:
+    hyps, refs = ["a cat", "a dog"], ["the cat", "the cow"]
+    metric = freight.load("emd", encoder="hashed", idf="own").fit(refs, hyps)
+    mine, other = metric.weighting, metric.ref_weighting
+    cloud = metric.encoder.encode(["a the"], metric.layers)
+    assert mine(cloud).weights.tolist() == [0.0, 1.0]
+    assert other(cloud).weights.tolist() == [1.0, 0.0]
+
+
+def test_padding_never_beats_a_negative_similarity() -> None:
+    """In the bert-score package a score depends on its batch mates where similarities are < 0."""
+    metric = freight.load("bert-score", encoder="hashed")
+    low = np.array([[1.0, 0.0]]), np.array([[-1.0, 0.1]])
+    long = np.random.default_rng(0).normal(size=(2, 16, 2))
+    alone = metric.score_measures([low[0]], [low[1]])
+    beside = metric.score_measures([low[0], long[0]], [low[1], long[1]])
+    assert alone["precision"][0] == beside["precision"][0] < -0.9
+
+
+def test_lists_of_the_caller_stay_as_they_were() -> None:
+    hyps, refs = ["", "a cat"], [["", "b"], ["a cat"]]
+    freight.load("emd", encoder="hashed").score(hyps, refs)
+    assert hyps == ["", "a cat"]
+    assert refs == [["", "b"], ["a cat"]]
