@@ -21,6 +21,8 @@ lint: .venv/ready-dev
 
 bench: .venv/ready-dev
 	$(BIN)/python benchmarks/solvers.py
+	$(BIN)/python benchmarks/text.py
+	$(BIN)/python benchmarks/memory.py
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import freight
 from freight.catalogue import METRICS
 
 README = Path(__file__).parent.parent / "README.md"
@@ -37,3 +38,15 @@ def test_every_metric_is_in_the_readme() -> None:
     text = README.read_text()
     for name in METRICS:
         assert f"`{name}`" in text
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_has_a_page_that_names_its_presets(name: str) -> None:
+    folder = README.parent / "docs/metrics"
+    page = (folder / f"{name}.md").read_text()
+    for heading in ("## When to use it", "## How ours differs from", "## Parameters"):
+        assert heading in page
+    assert ">>> import freight" in page
+    for preset in freight.presets(name):
+        assert f"`{preset}`" in page
+    assert f"[{name}]({name}.md)" in (folder / "README.md").read_text()

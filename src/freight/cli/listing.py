@@ -10,12 +10,12 @@ def metrics() -> None:
     """List the metrics, with their columns and which way is better."""
     from freight.catalogue import METRICS
 
-    table = Table("metric", "columns", "what it is", title="Metrics")
+    table = Table("metric", "columns", "what it is", "presets", title="Metrics")
     about = freight.metrics()
     for name in METRICS:
         columns = freight.load(name, encoder="hashed").columns
         arrows = "  ".join(f"{c.name}{'↑' if c.higher else '↓'}" for c in columns)
-        table.add_row(name, arrows, about[name])
+        table.add_row(name, arrows, about[name], "  ".join(freight.presets(name)))
     Console().print(table)
 
 
