@@ -1,0 +1,61 @@
+"""A document of ten thousand tokens is scored whole; a GPU scores as the CPU does."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import BertConfig, BertModel, BertTokenizerFast
+
+import freight
+
+WORDS = ["cat", "dog", "house", "tree", "river", "stone", "cloud", "the", "a", "of", "runs", "old"]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random model of 64 positions, whose vocabulary is made here."""
+    folder = tmp_path_factory.mktemp("tiny")
+    torch.manual_seed(0)
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+    (folder / "vocab.txt").write_text("\n".join(vocabulary))
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    config = BertConfig(
+        vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
+        intermediate_size=64, max_position_embeddings=64,
+    )  # fmt: skip
+    BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def document(length: int, seed: int) -> str:
+    return " ".join(np.random.default_rng(seed).choice(WORDS, length))
+
+
+def test_ten_thousand_tokens(tiny: Path) -> None:
+    metrics = [freight.load(name, encoder=str(tiny)) for name in ("lazy-emd", "emd", "bert-score")]
+    long, short = document(10_000, 0), document(300, 1)
+    cloud = metrics[0].encoder.encode([long], [2])
+    assert len(cloud.ids) == 10_002
+    assert not torch.isnan(cloud.layers).any()
+    results = freight.score_together(metrics, [long, long], [short, long])
+    for result in results:
+        primary = result.columns[0]
+        assert result.flags == (("windowed",), ("windowed",))
+        better = result[primary.name][1] - result[primary.name][0]
+        assert better > 0 if primary.higher else better < 0
+    assert results[1]["transport"][1] == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("name", ["lazy-emd", "emd", "bert-score", "bary-score"])
+def test_a_gpu_scores_as_the_cpu_does(tiny: Path, name: str) -> None:
+    hyps = [document(length, length) for length in (3, 20, 70, 200)]
+    refs = [document(length, length + 1) for length in (4, 18, 90, 150)]
+    results = [
+        freight.load(name, encoder=freight.encoder(str(tiny), device=device)).score(hyps, refs)
+        for device in ("cpu", "cuda")
+    ]
+    for column in results[0].segments:
+        np.testing.assert_allclose(results[0][column], results[1][column], atol=2e-5)
