@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import bert_score
 from rich.console import Console
@@ -58,7 +59,7 @@ def real_pairs(count: int) -> Pairs:
 
 
 def contestants(hyps: list[str], refs: list[str]) -> dict[str, Callable[[], object]]:
-    metrics = {name: freight.load(name) for name in OURS}
+    metrics: dict[str, Any] = {name: freight.load(name) for name in OURS}
     encoder = metrics["emd"].encoder
     texts = list(dict.fromkeys([*hyps, *refs]))
     several = list(metrics["bary-score"].layers)

@@ -17,8 +17,8 @@ LAYERS = [
     {"totals", "types", "results"},
     {"clouds", "solvers"},
     {"encoding", "units", "data"},
-    {"costs", "frequencies", "joins", "weightings", "pairs", "readouts"},
-    {"metric", "pipeline"},
+    {"costs", "frequencies", "joins", "weightings", "pairings", "readouts", "signatures"},
+    {"metric", "pipeline", "scoring"},
     {"catalogue"},
     {"cli"},
 ]

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from freight.encoding import encoder, encoders
     from freight.errors import FreightError, InvalidInput, MissingPart, NotConverged
     from freight.kernels import set_threads
-    from freight.metric import Metric, score_stream, score_together
+    from freight.metric import Metric
     from freight.results import Column, Result
+    from freight.scoring import score_stream, score_together
     from freight.solvers import barycenter, solve
     from freight.types import Barycenters, Plans, Problem
 
@@ -48,8 +49,9 @@ _HOMES = {
     "encoding": ("encoder", "encoders"),
     "errors": ("FreightError", "InvalidInput", "MissingPart", "NotConverged"),
     "kernels": ("set_threads",),
-    "metric": ("Metric", "score_stream", "score_together"),
+    "metric": ("Metric",),
     "results": ("Column", "Result"),
+    "scoring": ("score_stream", "score_together"),
     "solvers": ("barycenter", "solve"),
     "types": ("Barycenters", "Plans", "Problem"),
 }

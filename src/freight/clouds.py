@@ -20,6 +20,8 @@ class Kind(IntFlag):
     CONTINUATION = 2
     PUNCTUATION = 4
     UNKNOWN = 8
+    ABSENT = 16
+    """Without a vector of its own: the vector is zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,25 @@ class Cloud:
     kind: Array
     windowed: Array
     halved: Array
+    merged_from: Array | None = None  # (unit,), where units hold several
+
+    @property
+    def count(self) -> Array:
+        """How many units of the encoder's each unit holds."""
+        return np.ones(len(self.ids), np.int64) if self.merged_from is None else self.merged_from
+
+    @property
+    def notes(self) -> list[tuple[str, ...]]:
+        """What is worth knowing of each text: unknown units, windows, a lack of memory."""
+        content = ~self.having(Kind.SPECIAL)
+        unknown = content & self.having(Kind.UNKNOWN)
+        sums = [np.bincount(self.owner[w], minlength=len(self.texts)) for w in (content, unknown)]
+        found = []
+        for text, (units, missing) in enumerate(zip(*sums, strict=True)):
+            share = [f"unknown units {missing / units:.0%}"] if missing else []
+            windowed = ["windowed"] if self.windowed[text] else []
+            found.append((*share, *windowed, *(["halved batch"] if self.halved[text] else [])))
+        return found
 
     @property
     def owner(self) -> Array:
@@ -63,6 +84,7 @@ class Cloud:
             self,
             layers=self.layers[where],
             offsets=np.concatenate(([0], np.cumsum(counts))),
+            merged_from=None if self.merged_from is None else self.merged_from[kept],
             **{name: getattr(self, name)[kept] for name in ("ids", "start", "end", "word", "kind")},
         )
 
@@ -87,6 +109,7 @@ class Cloud:
             end=self.end[last],
             word=self.word[first],
             kind=(every | (some & Kind.UNKNOWN)) & ~np.uint8(Kind.CONTINUATION),
+            merged_from=np.add.reduceat(self.count, first) if len(first) else self.count,
         )
 
 

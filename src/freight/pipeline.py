@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from freight.clouds import Cloud, Encoder, Tick
-from freight.pairs import Pairs, side_by_side
+from freight.pairings import Pairs
 from freight.readouts import Reading
 from freight.results import Column
 from freight.solvers import solve
@@ -27,7 +27,7 @@ CHARACTERS = 2**19
 Segment = tuple[str, Sequence[str]]
 """A hypothesis and its references."""
 
-Scored = tuple[dict[str, Array], list[tuple[str, ...]]]
+Scored = tuple[dict[str, Array], list[set[str]]]
 """Scores by column, and flags, of every pair."""
 
 
@@ -72,9 +72,13 @@ def score_chunk(metrics: Sequence[Metric], chunk: Chunk, tick: Tick | None = Non
         layers = sorted({layer for k in sharing for layer in metrics[k].layers})
         shared = (lambda part: tick(part / len(encoders))) if tick else None
         cloud = encoder.encode(chunk.texts, layers, shared)
+        notes = cloud.notes
         for k in sharing:
             places = [layers.index(layer) for layer in metrics[k].layers]
-            results[k] = _score(metrics[k], cloud.at(places), chunk.index)
+            scores, flags = _score(metrics[k], cloud.at(places), chunk.index)
+            for found, (hyp, ref) in zip(flags, chunk.index, strict=True):
+                found.update(notes[hyp], notes[ref])
+            results[k] = scores, flags
     return results
 
 
@@ -96,7 +100,7 @@ def score_measures(metric: Metric, hyp: Measures, ref: Measures, index: Array) -
     for k in np.flatnonzero(empty.any(axis=1)):
         flags[k].add("both sides empty" if empty[k].all() else "empty side")
     whole = np.flatnonzero(~empty.any(axis=1))
-    for pairs in side_by_side(hyp, ref, index[whole]):
+    for pairs in metric.pairing(hyp, ref, index[whole]):
         reading, converged = _read(metric, pairs)
         where = whole[pairs.which]
         for name, values in reading.columns.items():
@@ -108,18 +112,18 @@ def score_measures(metric: Metric, hyp: Measures, ref: Measures, index: Array) -
             flags[k].add("not converged")
             for values in scores.values():
                 values[k] = np.nan
-    return scores, [tuple(sorted(found)) for found in flags]
+    return scores, flags
 
 
 def _read(metric: Metric, pairs: Pairs) -> tuple[Reading, Array]:
     with torch.inference_mode():
-        cost = metric.cost(pairs.hyp_points, pairs.ref_points)[: len(pairs.which)]
+        cost = metric.cost(pairs)[: len(pairs.which)]
     masses = pairs.hyp_weights, pairs.ref_weights
     sizes = pairs.hyp_sizes, pairs.ref_sizes
     array = cost.double().cpu().numpy()
     plans = [solve(problem, array, *masses, *sizes, strict=False) for problem in metric.problems]
     converged = np.logical_and.reduce([plan.converged for plan in plans])
-    return metric.readout(plans), converged
+    return metric.readout(plans, pairs), converged
 
 
 class Chosen(NamedTuple):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from freight.pairings import Pairs
 from freight.types import Array, Plans
 
 
@@ -18,7 +19,7 @@ class Reading(NamedTuple):
     flags: dict[str, Array]
 
 
-Readout = Callable[[Sequence[Plans]], Reading]
+Readout = Callable[[Sequence[Plans], Pairs], Reading]
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Transport:
 
     cut: float | None = None
 
-    def __call__(self, plans: Sequence[Plans]) -> Reading:
+    def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
         """The two columns."""
         plan = plans[0]
         carried = plan.transport
@@ -39,9 +40,10 @@ class Transport:
         return Reading({"transport": carried, "objective": plan.objective}, {})
 
 
-def distance(plans: Sequence[Plans]) -> Reading:
-    """What the plan costs to carry out."""
-    return Reading({"distance": plans[0].transport}, {})
+def distance(plans: Sequence[Plans], pairs: Pairs) -> Reading:
+    """What the plan costs to carry out, for the share of the mass that is to move."""
+    moved = 1.0 if pairs.moved is None else pairs.moved
+    return Reading({"distance": plans[0].transport * moved}, {})
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class PrecisionRecall:
     name: str = "f1"
     baselines: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
-    def __call__(self, plans: Sequence[Plans]) -> Reading:
+    def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
         """The three columns."""
         precision, recall = 1.0 - plans[0].transport, 1.0 - plans[1].transport
         below = self.alpha * precision + (1.0 - self.alpha) * recall

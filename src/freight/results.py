@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,8 @@ class Result:
     """Scores in input order, the first column the primary one.
 
     `winners` is the reference that each segment's scores come from; `flags` says, by segment, what
-    could not be scored normally.
+    could not be scored normally. Where system scores are no means, `tallies` holds a row of numbers
+    a segment that add up, and `total` makes system scores of their sum.
     """
 
     name: str
@@ -35,6 +36,8 @@ class Result:
     winners: Array
     flags: tuple[tuple[str, ...], ...]
     signature: str
+    tallies: Array | None = None
+    total: Callable[[Array], dict[str, float]] | None = None
 
     @classmethod
     def joined(cls, parts: Sequence[Result]) -> Result:
@@ -45,7 +48,9 @@ class Result:
         }
         winners = np.concatenate([part.winners for part in parts])
         flags = tuple(found for part in parts for found in part.flags)
-        return replace(first, segments=columns, winners=winners, flags=flags)
+        found = [part.tallies for part in parts if part.tallies is not None]
+        tallies = np.concatenate(found) if found else None
+        return replace(first, segments=columns, winners=winners, flags=flags, tallies=tallies)
 
     def __getitem__(self, column: str) -> Array:
         """One number a segment."""
@@ -56,11 +61,24 @@ class Result:
 
     @property
     def system(self) -> dict[str, float]:
-        """The mean of each column over the segments that have a score."""
-        return {
-            name: float(np.nanmean(x)) if np.isfinite(x).any() else float("nan")
-            for name, x in self.segments.items()
-        }
+        """Scores of all segments together: means over those that have one, where nothing else."""
+        return self.system_of(self.tally)
+
+    @property
+    def tally(self) -> Array:
+        """What system scores are made of: numbers that add up over parts of a corpus."""
+        if self.tallies is not None:
+            return self.tallies.sum(axis=0)
+        values = list(self.segments.values())
+        return np.array([[np.nansum(x) for x in values], [np.isfinite(x).sum() for x in values]])
+
+    def system_of(self, tally: Array) -> dict[str, float]:
+        """System scores out of a tally, or a sum of several."""
+        if self.total is not None:
+            return self.total(tally)
+        sums, counts = tally
+        means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+        return dict(zip(self.segments, means.tolist(), strict=True))
 
     def to_arrow(self) -> Any:
         """A pyarrow table: a row a segment, with the winning reference and the flags."""

@@ -6,13 +6,14 @@ from freight.clouds import Cloud, Kind
 
 
 def tokens(cloud: Cloud) -> Cloud:
-    """Sub-word tokens; special ones are absent."""
-    return cloud.only(~cloud.having(Kind.SPECIAL))
+    """The encoder's units, sub-words or words, that have a vector; special ones are absent."""
+    return cloud.only(~cloud.having(Kind.SPECIAL | Kind.ABSENT))
 
 
 def all_tokens(cloud: Cloud) -> Cloud:
-    """Sub-word tokens and special ones."""
-    return cloud
+    """The encoder's units that have a vector, and special ones."""
+    absent = cloud.having(Kind.ABSENT)
+    return cloud.only(~absent) if absent.any() else cloud
 
 
 def words(cloud: Cloud) -> Cloud:
@@ -22,5 +23,5 @@ def words(cloud: Cloud) -> Cloud:
 
 def all_words(cloud: Cloud) -> Cloud:
     """Words, each the mean of its sub-word tokens, and special tokens."""
-    begins = ~cloud.having(Kind.CONTINUATION)
-    return cloud.merged(np.cumsum(begins))
+    continued = all_tokens(cloud).having(Kind.CONTINUATION)
+    return all_tokens(cloud).merged(np.cumsum(~continued)) if continued.any() else all_tokens(cloud)

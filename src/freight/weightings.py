@@ -20,34 +20,61 @@ from freight.types import Array
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """Mass on points, packed end to end, one measure a text; `notes` are flags by text."""
+    """Mass on points, packed end to end, one measure a text.
+
+    `ids` says which units are the same, `unknown` which share of a text has no vector, `empty`
+    which texts have nothing to move, and `notes` are flags by text.
+    """
 
     points: torch.Tensor  # (unit, dim)
     weights: Array
     offsets: Array
+    ids: Array
+    unknown: Array
     empty: Array
     notes: tuple[tuple[str, ...], ...]
+
+    @property
+    def owner(self) -> Array:
+        """The text that each unit belongs to."""
+        return np.repeat(np.arange(len(self.empty)), np.diff(self.offsets))
+
+
+def _uniform(cloud: Cloud, points: torch.Tensor) -> Array:
+    return np.ones(len(cloud.ids))
+
+
+def _norm(cloud: Cloud, points: torch.Tensor) -> Array:
+    return points.double().norm(dim=-1).cpu().numpy()
+
+
+def _count(cloud: Cloud, points: torch.Tensor) -> Array:
+    return cloud.count.astype(np.float64)
+
+
+MASSES = {"uniform": _uniform, "norm": _norm, "count": _count}
 
 
 @dataclass(frozen=True)
 class Mass:
-    """Equal mass on every unit of a text, or mass by rarity, by the vector's length, or by both.
+    """Mass on every unit of a text: equal, by the vector's length, or by how many units it holds.
 
-    Special tokens weigh nothing unless they are counted. Where all units of a text are in every
-    document its mass is uniform, and the text is flagged. `join` makes one vector of the layers.
+    Rarity multiplies it where `idf` is given. Special tokens weigh nothing unless they are counted.
+    Where all units of a text are in every document its mass is uniform, and the text is flagged.
+    `join` makes one vector of the layers.
     """
 
     idf: Idf | None = None
-    norm: bool = False
+    by: str = "uniform"
     special: bool = False
     join: Callable[[torch.Tensor], torch.Tensor] = joins.mean
 
     def __call__(self, cloud: Cloud) -> Measures:
         """The measures of a cloud."""
         points = self.join(cloud.layers)
-        mass = np.ones(len(cloud.ids)) if self.idf is None else self.idf(cloud.ids)
-        if self.norm:
-            mass = mass * points.double().norm(dim=-1).cpu().numpy()
+        mass = MASSES[self.by](cloud, points)
+        if self.idf is not None:
+            mass = mass * self.idf(cloud.ids)
         content = ~cloud.having(Kind.SPECIAL)
         mass = mass if self.special else np.where(content, mass, 0.0)
         owner, count = cloud.owner, len(cloud.texts)
@@ -56,11 +83,10 @@ class Mass:
         mass = np.where(flat[owner], content, mass)
         totals = np.bincount(owner, mass, count)
         weights = mass / np.where(totals > 0, totals, 1.0)[owner]
-        notes = tuple(
-            (*found, "IDF empty") if flat[text] else found
-            for text, found in enumerate(_notes(cloud))
-        )
-        return Measures(points, weights, cloud.offsets, empty, notes)
+        notes = tuple(("IDF empty",) if without else () for without in flat)
+        absent = np.bincount(owner, cloud.having(Kind.ABSENT), count)
+        unknown = absent / np.maximum(np.diff(cloud.offsets), 1)
+        return Measures(points, weights, cloud.offsets, cloud.ids, unknown, empty, notes)
 
     def fitted(self, table: Frequencies) -> Mass:
         """The same, knowing how frequent units are."""
@@ -137,23 +163,6 @@ def brought(sides: Sequence[Any]) -> Measures:
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     joined = torch.cat(points)
     joined = joined if joined.dtype == torch.float64 else joined.float()
-    return Measures(joined, np.concatenate(weights), offsets, sizes == 0, ((),) * len(points))
-
-
-def _notes(cloud: Cloud) -> list[tuple[str, ...]]:
-    """What is worth knowing of each text: unknown units, windows, a lack of memory."""
-    count = len(cloud.texts)
-    owner, content = cloud.owner, ~cloud.having(Kind.SPECIAL)
-    units = np.bincount(owner[content], minlength=count)
-    unknown = np.bincount(owner[content & cloud.having(Kind.UNKNOWN)], minlength=count)
-    notes = []
-    for text in range(count):
-        found = []
-        if unknown[text]:
-            found.append(f"unknown units {unknown[text] / units[text]:.0%}")
-        if cloud.windowed[text]:
-            found.append("windowed")
-        if cloud.halved[text]:
-            found.append("halved batch")
-        notes.append(tuple(found))
-    return notes
+    ids, unknown = np.arange(len(joined)), np.zeros(len(points))
+    mass = np.concatenate(weights)
+    return Measures(joined, mass, offsets, ids, unknown, sizes == 0, ((),) * len(points))

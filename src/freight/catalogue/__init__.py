@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from freight.errors import InvalidInput
-from freight.metric import Metric
+from freight.scoring import Scorer
 
 METRICS = {
     "lazy-emd": "lazy_emd:lazy_emd",
@@ -18,7 +18,7 @@ METRICS = {
 }
 
 
-def load(name: str, preset: str | None = None, **settings: Any) -> Metric:
+def load(name: str, preset: str | None = None, **settings: Any) -> Scorer:
     """The metric of this name; its parameters are those of its factory.
 
     A preset is settings under a name, such as a paper's; what is set besides comes first.
@@ -33,8 +33,8 @@ def load(name: str, preset: str | None = None, **settings: Any) -> Metric:
             has = ", ".join(there) or "none"
             raise InvalidInput(f"{name} has no preset {preset!r}; there is {has}")
         settings = {**there[preset], **settings}
-    metric: Metric = _factory(name)(**settings)
-    return metric
+    scorer: Scorer = _factory(name)(**settings)
+    return scorer
 
 
 def parameters(name: str) -> list[str]:

@@ -55,7 +55,7 @@ def source(
         among("idf", idf, ("ref", "own"))
     joined = JOINS.get(join, joins.mean)
     learnt = None if idf is None else Idf(one_added=one_added)
-    masses = Mass(learnt, mass == "norm", weighed, joined)
+    masses = Mass(learnt, mass, weighed, joined)
     weighting = Barycenter(masses) if join == BARYCENTER else masses
     own = weighting if idf == "own" else None
     return Source(found, hidden_states(found, layer), UNITS[unit][special], weighting, own)

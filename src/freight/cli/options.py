@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from freight.metric import Metric
+    from freight.scoring import Scorer
 
 
 @dataclass(frozen=True)
 class Wanted:
     """A metric, and the columns of it that are to be shown."""
 
-    metric: "Metric"
+    metric: "Scorer"
     columns: tuple[str, ...]
 
 
@@ -83,7 +83,7 @@ def _settings(metric: str, everything: Mapping[str, Any]) -> tuple[dict[str, Any
     return mine, used
 
 
-def _columns(metric: "Metric", picked: list[str]) -> tuple[str, ...]:
+def _columns(metric: "Scorer", picked: list[str]) -> tuple[str, ...]:
     there = [column.name for column in metric.columns]
     for column in picked:
         if column not in there:

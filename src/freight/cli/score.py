@@ -16,7 +16,7 @@ from freight.data.tables import TableWriter, check_ending
 
 if TYPE_CHECKING:
     from freight.clouds import Tick
-    from freight.metric import Metric
+    from freight.scoring import Scorer
 
 _DEFAULT = "lazy-emd"
 
@@ -116,7 +116,7 @@ def run(
     return summary
 
 
-def _fitted(metric: "Metric", corpus: Corpus) -> "Metric":
+def _fitted(metric: "Scorer", corpus: Corpus) -> "Scorer":
     if not metric.needs_fitting:
         return metric
     refs = (ref for _, several in corpus for ref in several)

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -20,8 +19,8 @@ class Summary:
 
     def __init__(self, wanted: Sequence[Wanted], signatures: Sequence[str], keep: bool) -> None:
         self._wanted, self._signatures = wanted, signatures
-        self._sums = [dict.fromkeys(one.columns, 0.0) for one in wanted]
-        self._scored = [dict.fromkeys(one.columns, 0) for one in wanted]
+        self._tallies: list[Any] = [0.0] * len(wanted)
+        self._last: Sequence[Result] = ()
         self._flags: list[Counter[str]] = [Counter() for _ in wanted]
         self._kept: list[list[Result]] | None = [[] for _ in wanted] if keep else None
         self._count = 0
@@ -32,14 +31,12 @@ class Summary:
     def add(self, results: "Sequence[Result]") -> None:
         """The results of the next chunk, one a metric."""
         for k, result in enumerate(results):
-            for name in self._sums[k]:
-                known = result[name][~np.isnan(result[name])]
-                self._sums[k][name] += float(known.sum())
-                self._scored[k][name] += len(known)
+            self._tallies[k] = self._tallies[k] + result.tally
             for flags in result.flags:
                 self._flags[k].update(flag.rstrip("0123456789%").strip() for flag in flags)
             if self._kept is not None:
                 self._kept[k].append(result)
+        self._last = results
         self._count += len(results[0])
 
     def show(self) -> None:
@@ -66,8 +63,8 @@ class Summary:
         print(json.dumps({"segments": self._count, "metrics": records, "timings": timings}))
 
     def _system(self, k: int) -> dict[str, float]:
-        sums, scored = self._sums[k], self._scored[k]
-        return {name: sums[name] / scored[name] if scored[name] else np.nan for name in sums}
+        every = self._last[k].system_of(self._tallies[k])
+        return {name: every[name] for name in self._wanted[k].columns}
 
     def _record(self, k: int) -> dict[str, Any]:
         kept = self._kept[k] if self._kept is not None else []

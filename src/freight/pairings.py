@@ -11,12 +11,24 @@ import torch
 from freight.types import Array
 from freight.weightings import Measures
 
-_STEP = 16
-_CELLS = 2**16
+STEP = 16
+CELLS = 2**16
+
+
+class Places(NamedTuple):
+    """Where in each text a unit stands, 0 to 1 (pair, unit); nan where it is not in it."""
+
+    hyp: Array
+    ref: Array
 
 
 class Pairs(NamedTuple):
-    """Two padded sides, their true sizes, and which pairs of the index these are."""
+    """Two padded sides, their true sizes, and which pairs of the index these are.
+
+    Points may have more rows than there are pairs, dummies that keep the shape. `unknown` is the
+    share of the hypothesis that the encoder has no vector for, `moved` the share of the mass that
+    is to move at all; where units have a place in their text, `places` says it.
+    """
 
     which: Array
     hyp_points: torch.Tensor
@@ -25,6 +37,9 @@ class Pairs(NamedTuple):
     ref_weights: Array
     hyp_sizes: Array
     ref_sizes: Array
+    unknown: Array
+    moved: Array | None = None
+    places: Places | None = None
 
 
 def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
@@ -33,18 +48,26 @@ def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
     Both sides are padded to the longer one rounded up, and every shape has its number of rows.
     """
     sizes = np.diff(hyp.offsets)[index[:, 0]], np.diff(ref.offsets)[index[:, 1]]
-    widths = np.maximum(-(-np.maximum(*sizes) // _STEP) * _STEP, _STEP)
+    for width, rows, which in buckets(np.maximum(*sizes)):
+        sides = [
+            _gather(measures, index[which, side], int(width), rows)
+            for side, measures in enumerate((hyp, ref))
+        ]
+        points, weights, counts = zip(*sides, strict=True)
+        unknown = hyp.unknown[index[which, 0]]
+        yield Pairs(
+            which, points[0], points[1], weights[0], weights[1], counts[0], counts[1], unknown
+        )
+
+
+def buckets(sizes: Array) -> Iterator[tuple[int, int, Array]]:
+    """Widths, the longest first, with their number of rows, and which of the sizes go together."""
+    widths = np.maximum(-(-sizes // STEP) * STEP, STEP)
     for width in np.unique(widths)[::-1]:
         same = np.flatnonzero(widths == width)
-        rows = max(1, _CELLS // int(width) ** 2)
+        rows = max(1, CELLS // int(width) ** 2)
         for start in range(0, len(same), rows):
-            which = same[start : start + rows]
-            sides = [
-                _gather(measures, index[which, side], int(width), rows)
-                for side, measures in enumerate((hyp, ref))
-            ]
-            points, weights, counts = zip(*sides, strict=True)
-            yield Pairs(which, points[0], points[1], *weights, *counts)
+            yield int(width), rows, same[start : start + rows]
 
 
 def _gather(

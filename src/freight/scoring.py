@@ -1,0 +1,155 @@
+"""From texts to results, by one metric or several in one pass, all at once or as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from freight.clouds import Tick
+from freight.errors import InvalidInput
+from freight.pipeline import Chunk, Scored, Segment, chunks, reduce_references, score_chunk
+from freight.results import Column, Result
+from freight.types import Array
+
+if TYPE_CHECKING:
+    from freight.metric import Metric
+
+Refs = Sequence[str] | Sequence[Sequence[str]]
+REFERENCES = ("best", "each", "mean")
+
+
+class Scorer(Protocol):
+    """Whatever scores texts: a metric of ours, a blend of several, a lexical one."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of its results, the primary one first."""
+        ...
+
+    @property
+    def references(self) -> str:
+        """How several references become one score."""
+        ...
+
+    @property
+    def parts(self) -> tuple[Metric, ...]:
+        """What of it goes through the pipeline."""
+        ...
+
+    @property
+    def signature(self) -> str:
+        """Every choice, one line."""
+        ...
+
+    @property
+    def needs_fitting(self) -> bool:
+        """Whether something has to be learnt before it can score."""
+        ...
+
+    def fit(
+        self, refs: Iterable[str], hyps: Iterable[str] | None = None, source: str = "fit"
+    ) -> Scorer:
+        """A copy that has learnt it from these texts."""
+        ...
+
+    def read(self, chunk: Chunk, scored: Sequence[Scored]) -> Result:
+        """The result of a chunk, given the scores of its parts for each pair."""
+        ...
+
+    def score(self, hyps: Sequence[str], refs: Refs) -> Result:
+        """Score each hypothesis against its reference, or its references."""
+        ...
+
+
+def result_of(scorer: Scorer, scored: Scored, segments: Array) -> Result:
+    """From scores and flags a pair to a result a segment."""
+    scores, flags = scored
+    chosen = reduce_references(scorer.columns, scores, segments, scorer.references)
+    kept: list[set[str]] = [set() for _ in range(int(segments[-1]) + 1)]
+    for segment, found in zip(segments, flags, strict=True):
+        kept[segment].update(found)
+    shown = tuple(tuple(sorted(found)) for found in kept)
+    values = chosen.scores, chosen.winners, shown
+    return Result(scorer.name, scorer.columns, values[0], values[1], values[2], scorer.signature)
+
+
+def score_together(
+    metrics: Sequence[Scorer],
+    hyps: Sequence[str],
+    refs: Refs,
+) -> list[Result]:
+    """Score by several metrics in one pass; those that share an encoder share one encoding.
+
+    A metric that needs IDF and has none learns it from these references.
+    """
+    segments = pair_up(hyps, refs)
+    ready = [
+        metric.fit((ref for _, several in segments for ref in several), hyps, "given texts")
+        if metric.needs_fitting
+        else metric
+        for metric in metrics
+    ]
+    parts = list(score_stream(ready, segments))
+    return [Result.joined(one) for one in zip(*parts, strict=True)]
+
+
+def score_stream(
+    metrics: Sequence[Scorer], segments: Iterable[Segment], tick: Tick | None = None
+) -> Iterator[list[Result]]:
+    """Score segments (hyp, refs) as they come, chunk by chunk: a result a metric for each chunk.
+
+    Memory follows the chunk, however long the stream. Metrics have their IDF by now. `tick` is told
+    how many segments' worth of work has been done since the last time.
+    """
+    for chunk in chunks(segments):
+        count, done = int(chunk.segments[-1]) + 1, 0.0
+
+        def told(part: float, count: int = count) -> None:
+            nonlocal done
+            done += part * count
+            if tick:
+                tick(part * count)
+
+        scored = score_chunk([part for metric in metrics for part in metric.parts], chunk, told)
+        told(1.0 - done / count)
+        ends = list(accumulate(len(metric.parts) for metric in metrics))
+        yield [
+            metric.read(chunk, scored[end - len(metric.parts) : end])
+            for metric, end in zip(metrics, ends, strict=True)
+        ]
+
+
+def pair_up(hyps: Sequence[str], refs: Sequence[str] | Sequence[Sequence[str]]) -> list[Segment]:
+    """Each hypothesis with its references; what is no text is named."""
+    for name, given in (("hyps", hyps), ("refs", refs)):
+        if isinstance(given, (str, bytes)):
+            raise InvalidInput(f"{name} is one text; give a list of texts, [{name[:3]}]")
+    if len(hyps) != len(refs):
+        raise InvalidInput(f"there are {len(hyps)} hypotheses but {len(refs)} references")
+    if not len(hyps):
+        raise InvalidInput("there is nothing to score: hyps and refs are empty")
+    segments: list[Segment] = []
+    for k, (hyp, given) in enumerate(zip(hyps, refs, strict=True)):
+        _check(hyp, f"hyps[{k}]")
+        several: Any = given
+        if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)):
+            several = [given]
+        if not len(several):
+            raise InvalidInput(f"refs[{k}] is an empty list; give at least one reference")
+        for r, ref in enumerate(several):
+            _check(ref, f"refs[{k}][{r}]" if several is given else f"refs[{k}]")
+        segments.append((hyp, several))
+    return segments
+
+
+def _check(text: Any, where: str) -> None:
+    if not isinstance(text, str):
+        raise InvalidInput(f"{where} is {text!r}, not a text; an empty text is ''")
