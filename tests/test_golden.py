@@ -1,5 +1,6 @@
 """Scores of published implementations on real pairs; each stored key says what made it."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,40 @@ def test_bert_score(published: Published, key: str, parameters: dict[str, Any]) 
     result = score(published, "bert-score", **parameters)
     for column, expected in published["scores"][key].items():
         np.testing.assert_allclose(result[column], expected, rtol=0, atol=1e-5)
+
+
+def glove(data: Path) -> str:
+    return f"static:{data / 'vectors/glove.100d.60k.bin'}"
+
+
+def test_std(published: Published, data: Path) -> None:
+    result = score(published, "std", encoder=glove(data))
+    stored = published["scores"]["std"]
+    for column in ("unigram", "bigram", "distance"):
+        np.testing.assert_allclose(result[column], stored[column], rtol=0, atol=1e-6)
+    assert result.system["distance"] == pytest.approx(stored["system"], abs=1e-6)
+
+
+@pytest.mark.parametrize(("unit", "key"), [(False, "raw"), (True, "unit")])
+def test_wmd(published: Published, data: Path, unit: bool, key: str) -> None:
+    result = score(published, "wmd", encoder=glove(data), stop_words=None, unit=unit)
+    stored = published["scores"]["wmd (gensim, no stop words dropped)"]
+    expected = stored[f"distance, {key} vectors"]
+    np.testing.assert_allclose(result["distance"], expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["wrd-score", "wrd-score-code"])
+def test_wrd_score(published: Published, data: Path, name: str) -> None:
+    result = score(published, name, encoder=glove(data))
+    key = next(key for key in published["scores"] if key.startswith(f"{name} ("))
+    for column, expected in published["scores"][key].items():
+        np.testing.assert_allclose(result[column], expected, rtol=0, atol=1e-6)
+
+
+def test_mover_score(published: Published) -> None:
+    result = score(published, "mover-score")
+    expected = published["scores"]["mover-score second version"]["similarity"]
+    np.testing.assert_allclose(result["similarity"], expected, rtol=0, atol=5e-4)
 
 
 @pytest.mark.parametrize("layer", [4, 6])

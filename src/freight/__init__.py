@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from freight.catalogue import load, metrics, parameters, presets
+    from freight.catalogue import default_encoder, load, metrics, parameters, presets
     from freight.encoding import encoder, encoders
     from freight.errors import FreightError, InvalidInput, MissingPart, NotConverged
     from freight.kernels import set_threads
@@ -32,6 +32,7 @@ __all__ = [
     "Problem",
     "Result",
     "barycenter",
+    "default_encoder",
     "encoder",
     "encoders",
     "load",
@@ -45,7 +46,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "catalogue": ("load", "metrics", "parameters", "presets"),
+    "catalogue": ("default_encoder", "load", "metrics", "parameters", "presets"),
     "encoding": ("encoder", "encoders"),
     "errors": ("FreightError", "InvalidInput", "MissingPart", "NotConverged"),
     "kernels": ("set_threads",),

@@ -116,13 +116,17 @@ class Cloud:
 def _numbers(ids: Array, member: Array, first: Array) -> Array:
     """A number for each group of ids that only the same ids in the same order have."""
     place = np.arange(len(ids)) - first[member] if len(ids) else ids
-    key = np.random.default_rng(0).integers(1, 2**63, size=int(place.max(initial=0)) + 1)
-    mixed = (ids.astype(np.uint64) + 1) * (key.astype(np.uint64) | 1)[place]
-    mixed ^= mixed >> np.uint64(29)
+    mixed = mixed_ids(ids, place)
     sums = np.add.reduceat(mixed, first) if len(first) else mixed
-    return np.where(np.diff(first, append=len(ids)) == 1, ids[first], sums >> np.uint64(2)).astype(
-        np.int64
-    )
+    alone = np.diff(first, append=len(ids)) == 1
+    return np.where(alone, ids[first], sums >> np.uint64(2)).astype(np.int64)
+
+
+def mixed_ids(ids: Array, place: Array) -> Array:
+    """Ids scrambled by their place in a group: their sum, wrapping around, numbers the group."""
+    key = np.random.default_rng(0).integers(1, 2**63, size=int(place.max(initial=0)) + 1)
+    mixed = (ids.astype(np.uint64) + np.uint64(1)) * (key.astype(np.uint64) | np.uint64(1))[place]
+    return mixed ^ (mixed >> np.uint64(29))
 
 
 Tick = Callable[[float], None]

@@ -47,9 +47,11 @@ def order(pairs: Pairs) -> Tensor:
     if pairs.places is None:
         raise TypeError("this pairing keeps no places")
     hyp, ref = pairs.places
-    there = np.nan_to_num(np.abs(hyp[:, :, None] - ref[:, None, :]))
-    back = np.nan_to_num(np.abs(ref[:, :, None] - hyp[:, None, :]))
-    return torch.as_tensor(np.where(there == 0.0, back, there), device=pairs.hyp_points.device)
+    far = np.abs(hyp[0][:, :, None] - ref[1][:, None, :])
+    back = np.abs(hyp[1][:, :, None] - ref[0][:, None, :])
+    far = np.where(far > 0.0, far, back)  # nan is not above 0
+    far[np.isnan(far)] = 0.0
+    return torch.as_tensor(far, device=pairs.hyp_points.device)
 
 
 @dataclass(frozen=True)
@@ -65,4 +67,6 @@ class Mix:
 
 
 def _similarity(pairs: Pairs) -> Tensor:
+    if pairs.unit_length:
+        return pairs.hyp_points @ pairs.ref_points.mT
     return normalize(pairs.hyp_points, dim=-1) @ normalize(pairs.ref_points, dim=-1).mT

@@ -16,10 +16,10 @@ CELLS = 2**16
 
 
 class Places(NamedTuple):
-    """Where in each text a unit stands, 0 to 1 (pair, unit); nan where it is not in it."""
+    """Where the units of either side stand in hyp and in ref, 0 to 1 (pair, unit); nan: nowhere."""
 
-    hyp: Array
-    ref: Array
+    hyp: tuple[Array, Array]
+    ref: tuple[Array, Array]
 
 
 class Pairs(NamedTuple):
@@ -27,7 +27,8 @@ class Pairs(NamedTuple):
 
     Points may have more rows than there are pairs, dummies that keep the shape. `unknown` is the
     share of the hypothesis that the encoder has no vector for, `moved` the share of the mass that
-    is to move at all; where units have a place in their text, `places` says it.
+    is to move at all; where units have a place in their text, `places` says it; `unit_length` that
+    points need no more scaling.
     """
 
     which: Array
@@ -40,6 +41,7 @@ class Pairs(NamedTuple):
     unknown: Array
     moved: Array | None = None
     places: Places | None = None
+    unit_length: bool = False
 
 
 def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from freight.fragments import fragmentation
 from freight.pairings import Pairs
 from freight.types import Array, Plans
 
@@ -68,3 +69,69 @@ class PrecisionRecall:
         scaled = zip(named.items(), self.baselines, strict=True)
         columns = {name: (x - b) / (1.0 - b) for (name, x), b in scaled}
         return Reading(columns, {"no similarity": ~positive})
+
+
+@dataclass(frozen=True)
+class FlowAverages:
+    """WRDScore's equations 4 and 5: how similar what a unit sends or receives is, on average.
+
+    Under ties the flow, and with it precision and recall, depends on the solver: `ties` names ours.
+    """
+
+    ties: Literal["transportation simplex"] = "transportation simplex"
+
+    def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
+        """F1, precision, recall, and what the plan costs."""
+        flow, similarity = plans[0].flow, 1.0 - plans[0].cost
+        averages = []
+        for axis in (2, 1):
+            sent = flow.sum(axis=axis)
+            near = (flow * similarity).sum(axis=axis) / np.where(sent > 0, sent, 1.0)
+            averages.append(near.sum(axis=1) / np.maximum((sent > 0).sum(axis=1), 1))
+        return _with_f1(averages[0], averages[1], plans[0].transport)
+
+
+def greedy_precision(plans: Sequence[Plans], pairs: Pairs) -> Reading:
+    """WRDScore's released code: recall off the full plan, precision off the nearest units."""
+    return _with_f1(1.0 - plans[1].transport, 1.0 - plans[0].transport, plans[0].transport)
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """A distance and a similarity made of it: 1 - d, 1 / (1 + d) or exp(-d)."""
+
+    how: Literal["complement", "inverse", "exponential"]
+
+    def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
+        """The two columns."""
+        far = plans[0].transport
+        return Reading({"similarity": _SIMILARITIES[self.how](far), "distance": far}, {})
+
+
+@dataclass(frozen=True)
+class Fragmented:
+    """WMDO: the distance, more for broken word order, more for words without a vector."""
+
+    order: float
+    unknown: float
+
+    def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
+        """The one column."""
+        broken = np.empty(len(pairs.which))
+        fragmentation(plans[0].flow, pairs.hyp_sizes, pairs.ref_sizes, broken)
+        penalties = self.order * broken + self.unknown * pairs.unknown
+        return Reading({"distance": plans[0].transport + penalties}, {})
+
+
+def _with_f1(precision: Array, recall: Array, wrd: Array) -> Reading:
+    positive = precision + recall > 0
+    f1 = np.where(positive, 2 * precision * recall / np.where(positive, precision + recall, 1), 0.0)
+    columns = {"f1": f1, "precision": precision, "recall": recall, "wrd": wrd}
+    return Reading(columns, {"no similarity": ~positive})
+
+
+_SIMILARITIES: dict[str, Callable[[Array], Array]] = {
+    "complement": lambda far: 1.0 - far,
+    "inverse": lambda far: 1.0 / (1.0 + far),
+    "exponential": lambda far: np.exp(-far),
+}

@@ -1,8 +1,25 @@
 """Which units of a cloud a metric moves."""
 
-import numpy as np
+from __future__ import annotations
 
-from freight.clouds import Cloud, Kind
+import string
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from freight.clouds import Cloud, Kind, mixed_ids
+from freight.encoding.words import sentence_starts
+
+Units = Callable[[Cloud], Cloud]
+_PUNCTUATION = set(string.punctuation)
+
+
+def every(cloud: Cloud) -> Cloud:
+    """Whatever the encoder gives, words without a vector included."""
+    return cloud
 
 
 def tokens(cloud: Cloud) -> Cloud:
@@ -23,5 +40,108 @@ def words(cloud: Cloud) -> Cloud:
 
 def all_words(cloud: Cloud) -> Cloud:
     """Words, each the mean of its sub-word tokens, and special tokens."""
-    continued = all_tokens(cloud).having(Kind.CONTINUATION)
-    return all_tokens(cloud).merged(np.cumsum(~continued)) if continued.any() else all_tokens(cloud)
+    there = all_tokens(cloud)
+    continued = there.having(Kind.CONTINUATION)
+    return there.merged(np.cumsum(~continued)) if continued.any() else there
+
+
+def whole_words(cloud: Cloud) -> Cloud:
+    """Words, each the mean of its sub-word tokens, those without a vector included."""
+    there = cloud.only(~cloud.having(Kind.SPECIAL))
+    continued = there.having(Kind.CONTINUATION)
+    return there.merged(np.cumsum(~continued)) if continued.any() else there
+
+
+def heads(cloud: Cloud) -> Cloud:
+    """The first sub-word of each word, without the punctuation of ASCII, and special tokens."""
+    there = all_tokens(cloud.only(~cloud.having(Kind.CONTINUATION)))
+    marks = np.flatnonzero(there.having(Kind.PUNCTUATION))
+    spans = zip(there.owner[marks], there.start[marks], there.end[marks], strict=True)
+    ascii_marks = [set(there.texts[k][a:b]) <= _PUNCTUATION for k, a, b in spans]
+    kept = np.ones(len(there.ids), bool)
+    kept[marks] = ~np.array(ascii_marks, bool)
+    return there.only(kept)
+
+
+def sentences(cloud: Cloud) -> Cloud:
+    """Sentences, each the mean of its words; they end at a full stop and white space."""
+    there = words(cloud)
+    group = np.zeros(len(there.ids), np.int64)
+    for text, first, last in zip(there.texts, there.offsets, there.offsets[1:], strict=False):
+        starts = sentence_starts(text)
+        group[first:last] = np.searchsorted(starts, there.start[first:last], "right")
+    begins = np.isin(np.arange(len(group)), there.offsets)
+    return there.merged(np.cumsum(begins | (np.diff(group, prepend=-1) != 0)))
+
+
+def sentences_and_words(cloud: Cloud) -> Cloud:
+    """Both, the sentences of each text first."""
+    return _interleaved(sentences(cloud), words(cloud))
+
+
+@dataclass(frozen=True)
+class Ngrams:
+    """Words in a row, their vectors end to end; a text shorter than n repeats its last word."""
+
+    n: int
+
+    def __call__(self, cloud: Cloud) -> Cloud:
+        """All n-grams of each text, at a stride of one."""
+        there = words(cloud)
+        sizes = np.diff(there.offsets)
+        counts = np.where(sizes > 0, np.maximum(sizes - self.n + 1, 1), 0)
+        offsets = np.concatenate(([0], np.cumsum(counts)))
+        owner = np.repeat(np.arange(len(counts)), counts)
+        first = np.arange(offsets[-1]) - offsets[owner] + there.offsets[owner]
+        last = there.offsets[owner + 1] - 1
+        member = np.minimum(first[:, None] + np.arange(self.n), last[:, None])
+        where = torch.as_tensor(member, device=there.layers.device)
+        place = np.broadcast_to(np.arange(self.n), member.shape)
+        mixed = mixed_ids(there.ids[member], place).sum(axis=1, dtype=np.uint64)
+        return replace(
+            there,
+            layers=there.layers[where].permute(0, 2, 1, 3).flatten(2),
+            offsets=offsets,
+            ids=there.ids if self.n == 1 else (mixed >> np.uint64(2)).astype(np.int64),
+            start=there.start[member[:, 0]],
+            end=there.end[member[:, -1]],
+            word=there.word[member[:, 0]],
+            kind=there.kind[member[:, 0]],
+            merged_from=None,
+        )
+
+
+@dataclass(frozen=True)
+class Without:
+    """Words that are none of these, upper and lower case alike."""
+
+    stop_words: frozenset[str]
+
+    @property
+    def identity(self) -> str:
+        """How many there are."""
+        return f"words without {len(self.stop_words)} stop words"
+
+    def __call__(self, cloud: Cloud) -> Cloud:
+        """The other words."""
+        there = words(cloud)
+        spans = zip(there.owner.tolist(), there.start.tolist(), there.end.tolist(), strict=True)
+        found = [there.texts[k][a:b].lower() not in self.stop_words for k, a, b in spans]
+        return there.only(np.array(found, bool))
+
+
+def _interleaved(one: Cloud, other: Cloud) -> Cloud:
+    """The units of two clouds of the same texts, those of the one first in every text."""
+    order = np.argsort(np.concatenate((one.owner, other.owner)), kind="stable")
+    where = torch.as_tensor(order, device=one.layers.device)
+    names = ("ids", "start", "end", "word", "kind")
+    both: dict[str, Any] = {
+        n: np.concatenate((getattr(one, n), getattr(other, n)))[order] for n in names
+    }
+    return replace(
+        one,
+        layers=torch.cat((one.layers, other.layers))[where],
+        offsets=one.offsets + other.offsets,
+        merged_from=np.concatenate((one.count, other.count))[order],
+        **both,
+    )

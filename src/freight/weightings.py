@@ -137,7 +137,50 @@ class Barycenter:
         return replace(self, mass=self.mass.fitted(table))
 
 
-Weighting = Mass | Barycenter
+@dataclass(frozen=True)
+class Windows:
+    """Runs of n units: their mean vector, weighed by mass, and the sum of their masses.
+
+    A text of fewer units is one run.
+    """
+
+    mass: Mass
+    n: int
+
+    def __call__(self, cloud: Cloud) -> Measures:
+        """All runs of each text, at a stride of one."""
+        single = self.mass(cloud)
+        sizes = np.diff(single.offsets)
+        counts = np.where(sizes > 0, np.maximum(sizes - self.n + 1, 1), 0)
+        offsets = np.concatenate(([0], np.cumsum(counts)))
+        owner = np.repeat(np.arange(len(counts)), counts)
+        first = np.arange(offsets[-1]) - offsets[owner] + single.offsets[owner]
+        member = first[:, None] + np.arange(self.n)
+        inside = member < single.offsets[owner + 1][:, None]
+        member = np.where(inside, member, first[:, None])
+        mass = np.where(inside, single.weights[member], 0.0)
+        total = mass.sum(axis=1)
+        even = inside / inside.sum(axis=1, keepdims=True)
+        shares = np.where(total[:, None] > 0, mass / np.where(total > 0, total, 1.0)[:, None], even)
+        device, kind = single.points.device, single.points.dtype
+        mixed = torch.as_tensor(shares, device=device, dtype=kind)[:, :, None]
+        points = (single.points[torch.as_tensor(member, device=device)] * mixed).sum(dim=1)
+        sums = np.bincount(owner, total, len(counts))
+        weights = total / np.where(sums > 0, sums, 1.0)[owner]
+        ids = single.ids[first]
+        return replace(single, points=points, weights=weights, offsets=offsets, ids=ids)
+
+    @property
+    def idf(self) -> Idf | None:
+        """What its masses are learnt by."""
+        return self.mass.idf
+
+    def fitted(self, table: Frequencies) -> Windows:
+        """The same, knowing how frequent units are."""
+        return replace(self, mass=self.mass.fitted(table))
+
+
+Weighting = Mass | Barycenter | Windows
 
 
 def brought(sides: Sequence[Any]) -> Measures:

@@ -12,20 +12,22 @@ from freight.catalogue import METRICS
 
 HYPS = ["the cat sat on the mat", "a dog barked loudly .", "he said nothing", "rain in spain falls"]
 REFS = ["a cat was sitting on the mat", "the dog was barking .", "he did not speak", "it is sunny"]
-every_metric = pytest.mark.parametrize("name", METRICS)
+TRANSPORT = [name for name in METRICS if "encoder" in freight.parameters(name)]
+every_metric = pytest.mark.parametrize("name", TRANSPORT)
+IMPERFECT = {"transport", "wmdo:distance"}  # what is not at its best for identical texts
 
 
 def fitted(name: str, **parameters: Any) -> freight.Metric:
     metric = freight.load(name, encoder="hashed", **parameters)
-    return metric.fit(REFS) if metric.needs_fitting else metric
+    return metric.fit(REFS, HYPS) if metric.needs_fitting else metric
 
 
 @every_metric
 def test_identity_is_best(name: str) -> None:
-    metric = fitted(name)
+    metric = fitted(name, **({"idf": "ref"} if name == "mover-score" else {}))
     same, other = metric.score(REFS, REFS), metric.score(HYPS, REFS)
     for column in metric.columns:
-        if column.name != "transport":
+        if not {column.name, f"{name}:{column.name}"} & IMPERFECT:
             np.testing.assert_allclose(same[column.name], column.perfect, atol=0.02)
         better = same[column.name] > other[column.name]
         assert (better if column.higher else ~better).all()
@@ -63,7 +65,8 @@ def test_an_empty_side_is_flagged_and_scored_as_declared(name: str) -> None:
     result = metric.score(["", "  ", "a cat"], ["", "words", ""])
     assert result.flags == (("both sides empty",), ("empty side",), ("empty side",))
     for column in metric.columns:
-        assert result[column.name].tolist() == [column.perfect, column.worst, column.worst]
+        expected = [column.perfect, column.worst, column.worst]
+        np.testing.assert_array_equal(result[column.name], expected)
 
 
 @every_metric
@@ -101,6 +104,21 @@ KNOBS = {
     "bert-score": [{"layer": -1}, {"idf": "ref"}],
     "f-alpha": [{"alpha": 0.9}, {"lang": "zh"}, {"idf": "own"}],
     "yisi-1": [{"alpha": 0.2}, {"layer": 0}],
+    "wrd-score": [{"idf": "ref"}, {"clip": True}, {"layer": 0}],
+    "wrd-score-code": [{"idf": "ref"}, {"clip": True}],
+    "std": [
+        {"unigram": 0.9},
+        {"bigram": 0.9},
+        {"order": 0.1},
+        {"mass": "nbow"},
+        {"mass": "tfidf"},
+        {"shared": "moved"},
+    ],
+    "wmd": [{"stop_words": None}, {"unit": True}, {"stop_words": ["cat"]}, {"idf": "ref"}],
+    "wmdo": [{"order": 0.5}, {"layer": 0}],
+    "mover-score": [{"version": 1}, {"ngram": 2}, {"idf": None}, {"idf": "ref"}],
+    "sms": [{"layer": 0}],
+    "s+wms": [{"layer": 0}],
     "bary-score": [{"layer": "-2:"}, {"layer": "all"}, {"idf": "ref"}, {"epsilon": 0.1}],
 }
 
@@ -117,13 +135,14 @@ def test_every_knob_changes_the_score_and_the_signature(name: str, knob: dict[st
 def test_metrics_together_are_the_metrics_alone_in_one_encoding(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    metrics = [freight.load(name, encoder="hashed") for name in METRICS]
+    metrics = [freight.load(name, encoder="hashed") for name in TRANSPORT]
     alone = [metric.score(HYPS, REFS) for metric in metrics]
     calls = []
-    encode = type(metrics[0].encoder).encode
+    hashed = freight.encoder("hashed")
+    encode = type(hashed).encode
     counted = lambda self, texts, layers, tick: calls.append(layers) or encode(self, texts, layers)  # noqa: E731
-    fitted_already = [m.fit(REFS) if m.needs_fitting else m for m in metrics]
-    monkeypatch.setattr(type(metrics[0].encoder), "encode", counted)
+    fitted_already = [m.fit(REFS, HYPS) if m.needs_fitting else m for m in metrics]
+    monkeypatch.setattr(type(hashed), "encode", counted)
     together = freight.score_together(fitted_already, HYPS, REFS)
     assert calls == [[0, 1, 2, 3, 4]]
     for one, other in zip(alone, together, strict=True):

@@ -123,7 +123,7 @@ def test_baselines_that_make_no_sense(baseline: Any) -> None:
         loaded("bert-score", baseline=baseline)
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", [n for n in METRICS if "encoder" in freight.parameters(n)])
 def test_presets_load_and_what_is_set_comes_first(name: str) -> None:
     for preset, settings in freight.presets(name).items():
         assert loaded(name, preset=preset).signature == loaded(name, **settings).signature

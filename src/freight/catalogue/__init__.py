@@ -15,6 +15,28 @@ METRICS = {
     "f-alpha": "f_alpha:f_alpha",
     "yisi-1": "yisi_1:yisi_1",
     "bary-score": "bary_score:bary_score",
+    "wrd-score": "wrd_score:wrd_score",
+    "wrd-score-code": "wrd_score:wrd_score_code",
+    "std": "std:std",
+    "wmd": "wmd:wmd",
+    "wmdo": "wmdo:wmdo",
+    "mover-score": "mover_score:mover_score",
+    "sms": "sms:sms",
+    "s+wms": "sms:s_wms",
+    "bleu": "lexical:bleu",
+    "sentence-bleu": "lexical:sentence_bleu",
+    "chrf": "lexical:chrf",
+    "chrf++": "lexical:chrf_plus_plus",
+    "word-f": "lexical:word_f",
+    "ter": "lexical:ter",
+    "rouge-1": "lexical:rouge_1",
+    "rouge-2": "lexical:rouge_2",
+    "rouge-l": "lexical:rouge_l",
+    "nist": "lexical:nist",
+    "meteor": "lexical:meteor",
+    "wer": "lexical:wer",
+    "per": "lexical:per",
+    "character": "lexical:character",
 }
 
 
@@ -40,6 +62,11 @@ def load(name: str, preset: str | None = None, **settings: Any) -> Scorer:
 def parameters(name: str) -> list[str]:
     """What can be set of a metric."""
     return [*inspect.signature(_factory(name)).parameters, "preset"]
+
+
+def default_encoder(name: str) -> str:
+    """What a metric encodes with where nothing is said."""
+    return str(inspect.signature(_factory(name)).parameters["encoder"].default)
 
 
 def presets(name: str) -> dict[str, dict[str, Any]]:

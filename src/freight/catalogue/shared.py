@@ -1,20 +1,19 @@
 """What the contextual metrics share: how encoders, layers, units and masses are named."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from freight import joins, units
-from freight.clouds import Cloud, Encoder
-from freight.encoding import EMBEDDED, best_layer, encoder
+from freight.clouds import Encoder
+from freight.encoding import EMBEDDED, GLOVE, best_layer, encoder, is_static
 from freight.errors import InvalidInput
 from freight.frequencies import Idf
-from freight.weightings import Barycenter, Mass, Weighting
+from freight.weightings import MASSES, Barycenter, Mass, Weighting
 
 Layer = int | str | Sequence[int] | None
 Chosen = str | Encoder
-Units = Callable[[Cloud], Cloud]
 
-UNITS: dict[str, tuple[Units, Units]] = {
+UNITS: dict[str, tuple[units.Units, units.Units]] = {
     "tokens": (units.tokens, units.all_tokens),
     "words": (units.words, units.all_words),
 }
@@ -29,7 +28,7 @@ class Source(NamedTuple):
 
     encoder: Encoder
     layers: tuple[int, ...]
-    units: Units
+    units: units.Units
     weighting: Weighting
     ref_weighting: Weighting | None
 
@@ -50,7 +49,7 @@ def source(
     found = encoder(chosen)
     among("unit", unit, UNITS)
     among("join", join, [*JOINS, BARYCENTER])
-    among("mass", mass, ("uniform", "norm"))
+    among("mass", mass, MASSES)
     if idf is not None:
         among("idf", idf, ("ref", "own"))
     joined = JOINS.get(join, joins.mean)
@@ -59,6 +58,23 @@ def source(
     weighting = Barycenter(masses) if join == BARYCENTER else masses
     own = weighting if idf == "own" else None
     return Source(found, hidden_states(found, layer), UNITS[unit][special], weighting, own)
+
+
+def word_source(
+    chosen: Chosen = GLOVE,
+    layer: Layer = None,
+    lang: str | None = None,
+    mass: str = "uniform",
+    idf: str | None = None,
+    which: units.Units = units.words,
+    join: str = "mean",
+    sentences: bool = False,
+) -> Source:
+    """The same for words; `lang` says how texts become words where vectors are static."""
+    options = {"lang": lang, "sentences": sentences} if is_static(chosen) else {}
+    found = encoder(chosen, **options)
+    taken = source(found, layer, mass=mass, idf=idf, join=join)
+    return taken._replace(units=which)
 
 
 def hidden_states(found: Encoder, layer: Layer) -> tuple[int, ...]:

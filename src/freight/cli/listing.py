@@ -13,10 +13,17 @@ def metrics() -> None:
     table = Table("metric", "columns", "what it is", "presets", title="Metrics")
     about = freight.metrics()
     for name in METRICS:
-        columns = freight.load(name, encoder="hashed").columns
-        arrows = "  ".join(f"{c.name}{'↑' if c.higher else '↓'}" for c in columns)
-        table.add_row(name, arrows, about[name], "  ".join(freight.presets(name)))
+        table.add_row(name, _columns(name), about[name], "  ".join(freight.presets(name)))
     Console().print(table)
+
+
+def _columns(name: str) -> str:
+    light = {"encoder": "hashed"} if "encoder" in freight.parameters(name) else {}
+    try:
+        columns = freight.load(name, **light).columns
+    except freight.MissingPart as missing:
+        return f"[yellow]{missing}[/yellow]"
+    return "  ".join(f"{c.name}{'↑' if c.higher else '↓'}" for c in columns)
 
 
 def encoders() -> None:

@@ -35,7 +35,7 @@ def parse_settings(settings: list[str]) -> dict[str, Any]:
 
 def wanted_metrics(
     names: list[str],
-    encoder: str,
+    encoder: str | None,
     options: Mapping[str, Any],
     common: Mapping[str, Any],
     settings: Mapping[str, Any],
@@ -55,18 +55,27 @@ def wanted_metrics(
         columns.setdefault(name, []).extend([column] if colon else [])
     everything = {**common, **settings}
     unused = set(everything)
-    chosen = freight.encoder(encoder, **options)
     found = []
     for name, picked in columns.items():
         mine, used = _settings(name, everything)
         unused -= used
-        metric = freight.load(name, encoder=chosen, **mine)
+        metric = freight.load(name, **_encoder(name, encoder, options), **mine)
         found.append(Wanted(metric, _columns(metric, picked)))
     for setting in sorted(unused):
         name = setting.partition(".")[0] if "." in setting else next(iter(columns))
         freight.load(name, **{setting.rpartition(".")[2]: everything[setting]})
         raise InvalidInput(f"--set {setting}: {name} is not among the metrics of this run")
     return found
+
+
+def _encoder(metric: str, name: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The encoder, where the metric has one and something is said of it."""
+    import freight
+
+    if (name is None and not options) or "encoder" not in freight.parameters(metric):
+        return {}
+    chosen = name or freight.default_encoder(metric)
+    return {"encoder": freight.encoder(chosen, **options) if options else chosen}
 
 
 def _settings(metric: str, everything: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:

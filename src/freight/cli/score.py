@@ -35,7 +35,9 @@ def score(
         list[str] | None,
         typer.Option("-m", "--metric", metavar="NAME[:COLUMN]", help=f"Default: {_DEFAULT}."),
     ] = None,
-    encoder: Annotated[str, typer.Option(help="A name from `freight encoders`.")] = "embedded",
+    encoder: Annotated[
+        str | None, typer.Option(help="From `freight encoders`; default: the metric's own.")
+    ] = None,
     layer: Annotated[
         str | None, typer.Option(help="Hidden state: 4, -1 (the last), -5: (the last five), all.")
     ] = None,

