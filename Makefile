@@ -9,7 +9,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 demo: .venv/ready
 	@$(BIN)/python examples/first_plan.py
 	@$(BIN)/freight score examples/hyp.txt examples/ref.txt \
-		-m lazy-emd -m bary-score -m emd -m bert-score -m f-alpha -m yisi-1
+		-m lazy-emd -m bary-score -m wrd-score -m std
 
 test: .venv/ready-dev lint
 	$(BIN)/python -m pytest -n 2
@@ -22,6 +22,7 @@ lint: .venv/ready-dev
 bench: .venv/ready-dev
 	$(BIN)/python benchmarks/solvers.py
 	$(BIN)/python benchmarks/text.py
+	$(BIN)/python benchmarks/words.py
 	$(BIN)/python benchmarks/memory.py
 
 clean:

@@ -149,7 +149,14 @@ def test_static_vectors_where_contextual_ones_are_expected(folder: Path) -> None
         assert np.isfinite(result[result.columns[0].name]).all()
 
 
-def test_the_embedded_vectors() -> None:
+def test_vectors_distilled_from_an_encoder() -> None:
+    encoder = freight.encoder("distilled")
+    cloud = encoder.encode(["Unbelievably unbelievably 🦖", ""], [0])
+    assert cloud.ids[0] == cloud.ids[1]
+    assert cloud.having(Kind.ABSENT).tolist() == [False, False, True]
+    inner = freight.encoder("embedded").encode(["unbelievably"], [0]).layers[1:-1, 0]
+    torch.testing.assert_close(cloud.layers[0, 0], inner.mean(dim=0), rtol=0, atol=1e-6)
     result = freight.load("wmd").score(["Obama speaks to the media"], ["The president greets"])
     assert result.flags == ((),)
-    assert "glove@sha256-" in result.signature
+    assert "distilled(embedded@sha256-" in result.signature
+    assert pickle.loads(pickle.dumps(encoder)).encode(["a cat"], [0]).ids.tolist()

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from freight import joins, units
 from freight.clouds import Encoder
-from freight.encoding import EMBEDDED, GLOVE, best_layer, encoder, is_static
+from freight.encoding import DISTILLED, EMBEDDED, best_layer, encoder, is_static
 from freight.errors import InvalidInput
 from freight.frequencies import Idf
 from freight.weightings import MASSES, Barycenter, Mass, Weighting
@@ -61,7 +61,7 @@ def source(
 
 
 def word_source(
-    chosen: Chosen = GLOVE,
+    chosen: Chosen = DISTILLED,
     layer: Layer = None,
     lang: str | None = None,
     mass: str = "uniform",

@@ -4,14 +4,14 @@ Automatic Evaluation for Multi-Sentence Texts", ACL 2019.
 
 from freight import costs, readouts, units
 from freight.catalogue.shared import Chosen, Layer, word_source
-from freight.encoding import GLOVE
+from freight.encoding import DISTILLED
 from freight.metric import Metric
 from freight.results import Column
 from freight.types import Problem
 
 
 def sms(
-    encoder: Chosen = GLOVE,
+    encoder: Chosen = DISTILLED,
     layer: Layer = None,
     lang: str | None = None,
     references: str = "best",
@@ -21,7 +21,7 @@ def sms(
 
 
 def s_wms(
-    encoder: Chosen = GLOVE,
+    encoder: Chosen = DISTILLED,
     layer: Layer = None,
     lang: str | None = None,
     references: str = "best",

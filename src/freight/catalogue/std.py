@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from freight import costs, readouts
 from freight.blend import Blend
 from freight.catalogue.shared import Chosen, Layer, among, word_source
-from freight.encoding import GLOVE
+from freight.encoding import DISTILLED
 from freight.joint import Joint
 from freight.metric import Metric
 from freight.results import Column
@@ -23,7 +23,7 @@ MASSES = {"nsim": ("nsim", None), "nbow": ("own", None), "tfidf": ("own", "ref")
 
 
 def std(
-    encoder: Chosen = GLOVE,
+    encoder: Chosen = DISTILLED,
     layer: Layer = None,
     lang: str | None = None,
     unigram: float = 0.5,

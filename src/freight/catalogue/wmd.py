@@ -10,7 +10,7 @@ from math import nan
 from freight import costs, readouts, units
 from freight.catalogue.shared import Chosen, Layer, word_source
 from freight.catalogue.stop_words import english
-from freight.encoding import GLOVE
+from freight.encoding import DISTILLED
 from freight.errors import InvalidInput
 from freight.metric import Metric
 from freight.results import Column
@@ -20,7 +20,7 @@ PRESETS = {"gensim": {"stop_words": None, "unit": True}}
 
 
 def wmd(
-    encoder: Chosen = GLOVE,
+    encoder: Chosen = DISTILLED,
     layer: Layer = None,
     lang: str | None = None,
     stop_words: str | Iterable[str] | None = "en",

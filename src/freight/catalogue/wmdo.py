@@ -6,14 +6,14 @@ from math import nan
 
 from freight import costs, readouts, units
 from freight.catalogue.shared import Chosen, Layer, word_source
-from freight.encoding import GLOVE
+from freight.encoding import DISTILLED
 from freight.metric import Metric
 from freight.results import Column
 from freight.types import Problem
 
 
 def wmdo(
-    encoder: Chosen = GLOVE,
+    encoder: Chosen = DISTILLED,
     layer: Layer = None,
     lang: str | None = None,
     order: float = 0.18,

@@ -10,7 +10,7 @@ import math
 
 from freight import costs, readouts
 from freight.catalogue.shared import Chosen, Layer, word_source
-from freight.encoding import GLOVE
+from freight.encoding import DISTILLED
 from freight.metric import Metric
 from freight.readouts import Readout
 from freight.results import Column
@@ -18,7 +18,7 @@ from freight.types import Problem
 
 
 def wrd_score(
-    encoder: Chosen = GLOVE,
+    encoder: Chosen = DISTILLED,
     layer: Layer = None,
     lang: str | None = None,
     idf: str | None = None,
@@ -40,7 +40,7 @@ def wrd_score(
 
 
 def wrd_score_code(
-    encoder: Chosen = GLOVE,
+    encoder: Chosen = DISTILLED,
     layer: Layer = None,
     lang: str | None = None,
     idf: str | None = None,

@@ -4,20 +4,21 @@ from dataclasses import fields
 from typing import Any
 
 from freight.clouds import Encoder
+from freight.encoding.distilled import DISTILLED
 from freight.encoding.embedded import EMBEDDED
-from freight.encoding.glove import GLOVE
 from freight.encoding.hashed import Hashed
 from freight.encoding.static import Static
 from freight.encoding.transformer import Transformer
 from freight.errors import InvalidInput
 
-__all__ = ["EMBEDDED", "ENCODERS", "GLOVE", "best_layer", "encoder", "encoders", "is_static"]
+__all__ = ["DISTILLED", "EMBEDDED", "ENCODERS", "best_layer", "encoder", "encoders", "is_static"]
 
 ENCODERS = {
     EMBEDDED: "all-MiniLM-L6-v2, installed by the extra `embedded`: works offline (the default)",
     "FOLDER": "any encoder of the transformers library in a folder, safetensors",
     "NAME": "any encoder on the hub, fetched by transformers",
-    GLOVE: "GloVe word vectors, installed by the extra `embedded`: the default of word metrics",
+    DISTILLED: "word vectors out of the embedded encoder: the default of word metrics",
+    "distilled:NAME": "word vectors out of any other encoder",
     "static:FILE": "word vectors: word2vec .bin .vec .txt, fastText .bin, gensim .kv, .npz, or .gz",
     "hashed": "vectors from a hash of each word: for tests",
     "one-hot": "one-hot vectors of words: for tests",
@@ -51,7 +52,7 @@ def is_static(name: object) -> bool:
 def _kind(name: str) -> type:
     if name in ("hashed", "one-hot"):
         return Hashed
-    return Static if name == GLOVE or name.startswith("static:") else Transformer
+    return Static if name.partition(":")[0] in ("static", DISTILLED) else Transformer
 
 
 def encoders() -> dict[str, str]:

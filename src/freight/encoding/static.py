@@ -1,4 +1,4 @@
-"""Word vectors from a file: a unit for every word, the same vector wherever it stands."""
+"""Word vectors: a unit for every word, the same vector wherever it stands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import numpy as np
 import torch
 
 from freight.clouds import Cloud, Kind, Tick
-from freight.encoding.glove import GLOVE, glove_file
+from freight.encoding.distilled import DISTILLED, LAYER, Distilled
+from freight.encoding.embedded import EMBEDDED
+from freight.encoding.transformer import Transformer
 from freight.encoding.vectors import Vectors, open_vectors
 from freight.encoding.words import tokeniser
 from freight.errors import InvalidInput
@@ -22,8 +24,10 @@ from freight.types import Array
 
 @dataclass(frozen=True)
 class Static:
-    """Words of a text, looked up in a file of vectors; words are lower-cased unless told not to.
+    """Words of a text, looked up in a file of vectors, or distilled from an encoder.
 
+    `name` is static:FILE, distilled (from the embedded encoder) or distilled:ENCODER. Words are
+    lower-cased unless told not to.
     `lang` says how texts become words, one sentence after the other where `sentences` is set (so
     that a full stop inside a text is a word of its own too). A word without a vector takes that of
     the word `unknown`, where one is named; otherwise its vector is zero and its unit is marked.
@@ -42,13 +46,11 @@ class Static:
 
     @cached_property
     def identity(self) -> str:
-        """The file's hash, and how texts become words."""
-        with self._path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        """The file's hash or the encoder's identity, and how texts become words."""
         case = "lower" if self.lower else "cased"
         unknown = f"/unknown={self.unknown}" if self.unknown else ""
         lang = f"{self.lang or 'en'}{' by sentence' if self.sentences else ''}"
-        return f"{self.name}@sha256-{digest[:12]}/{lang}/{case}{unknown}"
+        return f"{self._origin}/{lang}/{case}{unknown}"
 
     def __getstate__(self) -> dict[str, Any]:
         """What pickles is the specification; vectors are read again where they are needed."""
@@ -80,13 +82,26 @@ class Static:
             halved=np.zeros(len(texts), bool),
         )
 
+    @property
+    def _origin(self) -> str:
+        if self._teacher is not None:
+            return f"{self.name}({self._teacher.identity},layer {LAYER})"
+        with self._path.open("rb") as stream:
+            return f"{self.name}@sha256-{hashlib.file_digest(stream, 'sha256').hexdigest()[:12]}"
+
     @cached_property
+    def _teacher(self) -> Transformer | None:
+        kind, _, inner = self.name.partition(":")
+        return Transformer(inner or EMBEDDED) if kind == DISTILLED else None
+
+    @property
     def _path(self) -> Path:
-        return glove_file() if self.name == GLOVE else Path(self.name.removeprefix("static:"))
+        return Path(self.name.removeprefix("static:")).expanduser()
 
     @cached_property
     def _store(self) -> _Store:
-        return _Store(open_vectors(self._path.expanduser()), self.unknown)
+        source = Distilled(self._teacher) if self._teacher else open_vectors(self._path)
+        return _Store(source, self.unknown)
 
 
 class _Store:
