@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from freight.catalogue import default_encoder, load, metrics, parameters, presets
-    from freight.encoding import encoder, encoders
+    from freight.encoding import encoder, encoders, with_cache
     from freight.errors import FreightError, InvalidInput, MissingPart, NotConverged
     from freight.kernels import set_threads
     from freight.metric import Metric
@@ -43,11 +43,12 @@ __all__ = [
     "score_together",
     "set_threads",
     "solve",
+    "with_cache",
 ]
 
 _HOMES = {
     "catalogue": ("default_encoder", "load", "metrics", "parameters", "presets"),
-    "encoding": ("encoder", "encoders"),
+    "encoding": ("encoder", "encoders", "with_cache"),
     "errors": ("FreightError", "InvalidInput", "MissingPart", "NotConverged"),
     "kernels": ("set_threads",),
     "metric": ("Metric",),

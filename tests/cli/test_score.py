@@ -229,6 +229,20 @@ def test_idf_of_a_pipe_is_learnt_in_a_first_pass(files: Path) -> None:
     assert not done.stderr
 
 
+def test_a_cache_changes_no_score(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(files / "cache"))
+    arguments = ["hyp.txt", "ref.txt", "--encoder", "hashed", "-m", "emd", "--json"]
+    found = []
+    for extra in ([], ["--cache"], ["--cache"]):
+        assert run(monkeypatch, files, "score", *arguments, *extra) == 0
+        found.append(json.loads(capsys.readouterr().out)["metrics"])
+    assert found[0] == found[1] == found[2]
+    assert run(monkeypatch, files, "cache", "info") == 0
+    assert "texts" in capsys.readouterr().out
+
+
 def test_a_run_that_fails_leaves_nothing(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise freight.FreightError("no more")

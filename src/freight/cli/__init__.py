@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from freight.cli import listing, score
+from freight.cli import cache, listing, score
 from freight.errors import FreightError
 
 app = typer.Typer(
@@ -17,6 +17,7 @@ app.command("score")(score.score)
 app.command("metrics")(listing.metrics)
 app.command("encoders")(listing.encoders)
 app.command("version")(listing.version)
+app.add_typer(cache.app, name="cache")
 
 
 def main() -> None:

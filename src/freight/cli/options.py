@@ -40,6 +40,7 @@ def wanted_metrics(
     common: Mapping[str, Any],
     settings: Mapping[str, Any],
     threads: int | None = None,
+    cache: bool = False,
 ) -> list[Wanted]:
     """Load each metric once, with the settings that are for it, and the columns asked for.
 
@@ -59,7 +60,7 @@ def wanted_metrics(
     for name, picked in columns.items():
         mine, used = _settings(name, everything)
         unused -= used
-        metric = freight.load(name, **_encoder(name, encoder, options), **mine)
+        metric = freight.load(name, **_encoder(name, encoder, options, cache), **mine)
         found.append(Wanted(metric, _columns(metric, picked)))
     for setting in sorted(unused):
         name = setting.partition(".")[0] if "." in setting else next(iter(columns))
@@ -68,13 +69,18 @@ def wanted_metrics(
     return found
 
 
-def _encoder(metric: str, name: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
+def _encoder(
+    metric: str, name: str | None, options: Mapping[str, Any], cache: bool
+) -> dict[str, Any]:
     """The encoder, where the metric has one and something is said of it."""
     import freight
+    from freight.encoding import is_static
 
-    if (name is None and not options) or "encoder" not in freight.parameters(metric):
+    if (name is None and not options and not cache) or "encoder" not in freight.parameters(metric):
         return {}
     chosen = name or freight.default_encoder(metric)
+    if cache and not is_static(chosen):  # looking up words is faster than reading a disk
+        return {"encoder": freight.with_cache(freight.encoder(chosen, **options))}
     return {"encoder": freight.encoder(chosen, **options) if options else chosen}
 
 

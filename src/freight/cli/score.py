@@ -60,6 +60,7 @@ def score(
     encoding: Annotated[str, typer.Option(help="Encoding of the files.")] = "utf-8",
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; default: a GPU.")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
+    cache: Annotated[bool, typer.Option("--cache", help="Remember vectors on disk.")] = False,
     threads: Annotated[int | None, typer.Option(min=1, help="On the CPU; default: all.")] = None,
 ) -> None:
     """Score each hypothesis against its reference, or the best of its references.
@@ -80,7 +81,13 @@ def score(
         running = {"device": device, "dtype": dtype}
         options = {name: value for name, value in running.items() if value is not None}
         wanted = wanted_metrics(
-            metric or [_DEFAULT], encoder, options, given, parse_settings(settings or []), threads
+            metric or [_DEFAULT],
+            encoder,
+            options,
+            given,
+            parse_settings(settings or []),
+            threads,
+            cache,
         )
         watch.lap("load")
         tick = stack.enter_context(progress(len(corpus)))

