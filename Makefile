@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench soak clean
 
 demo: .venv/ready
 	@$(BIN)/python examples/first_plan.py
@@ -24,6 +24,9 @@ bench: .venv/ready-dev
 	$(BIN)/python benchmarks/text.py
 	$(BIN)/python benchmarks/words.py
 	$(BIN)/python benchmarks/memory.py
+
+soak: .venv/ready-dev
+	FREIGHT_KILLS=100 $(BIN)/python -m pytest -q tests/encoding/test_cached.py -k killed
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

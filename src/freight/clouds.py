@@ -74,10 +74,14 @@ class Cloud:
 
     def at(self, places: Sequence[int]) -> Cloud:
         """The same units with these of the layers that were encoded, by their place."""
+        if list(places) == list(range(self.layers.shape[1])):
+            return self
         return replace(self, layers=self.layers[:, list(places)])
 
     def only(self, kept: Array) -> Cloud:
         """These units alone (a flag for each); every text stays, if only as an empty one."""
+        if kept.all():
+            return self
         counts = np.bincount(self.owner[kept], minlength=len(self.texts))
         where = torch.as_tensor(np.flatnonzero(kept), device=self.layers.device)
         return replace(

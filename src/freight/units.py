@@ -29,8 +29,7 @@ def tokens(cloud: Cloud) -> Cloud:
 
 def all_tokens(cloud: Cloud) -> Cloud:
     """The encoder's units that have a vector, and special ones."""
-    absent = cloud.having(Kind.ABSENT)
-    return cloud.only(~absent) if absent.any() else cloud
+    return cloud.only(~cloud.having(Kind.ABSENT))
 
 
 def words(cloud: Cloud) -> Cloud:
@@ -88,6 +87,8 @@ class Ngrams:
     def __call__(self, cloud: Cloud) -> Cloud:
         """All n-grams of each text, at a stride of one."""
         there = words(cloud)
+        if self.n == 1:
+            return there
         sizes = np.diff(there.offsets)
         counts = np.where(sizes > 0, np.maximum(sizes - self.n + 1, 1), 0)
         offsets = np.concatenate(([0], np.cumsum(counts)))
@@ -102,7 +103,7 @@ class Ngrams:
             there,
             layers=there.layers[where].permute(0, 2, 1, 3).flatten(2),
             offsets=offsets,
-            ids=there.ids if self.n == 1 else (mixed >> np.uint64(2)).astype(np.int64),
+            ids=(mixed >> np.uint64(2)).astype(np.int64),
             start=there.start[member[:, 0]],
             end=there.end[member[:, -1]],
             word=there.word[member[:, 0]],

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -436,15 +437,20 @@ def test_a_fork_does_not_share_the_open_file(tmp_path: Path) -> None:
         assert started.wait(120) == 0
 
 
-def child(code: str, *arguments: str) -> "subprocess.Popen[str]":
-    """Another process, which finds this file as a module."""
+@contextmanager
+def child(code: str, *arguments: str) -> "Iterator[subprocess.Popen[str]]":
+    """Another process, which finds this file as a module, and does not outlive the test."""
     paths = [str(Path(__file__).parent), *sys.path]
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", code, *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         text=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 POOL = 400
@@ -483,10 +489,11 @@ def assert_sound(folder: Path) -> int:
 
 
 def test_processes_may_write_at_once(tmp_path: Path) -> None:
-    started = [child(WRITING, str(tmp_path), str(seed), "40") for seed in range(3)]
-    for process in started:
-        process.communicate(timeout=120)
-        assert process.returncode == 0
+    with ExitStack() as stack:
+        started = [
+            stack.enter_context(child(WRITING, str(tmp_path), str(seed), "40")) for seed in range(3)
+        ]
+        assert [process.wait(120) for process in started] == [0, 0, 0]
     assert assert_sound(tmp_path) > 0
     assert cache_info(str(tmp_path)).used <= LIMIT
 
@@ -494,14 +501,14 @@ def test_processes_may_write_at_once(tmp_path: Path) -> None:
 def test_killed_processes_leave_a_sound_store(tmp_path: Path) -> None:
     rng = random.Random(0)
     for kill in range(0, KILLS, 2):
-        started = [child(WRITING, str(tmp_path), str(kill + k), "100000") for k in range(2)]
-        for process in started:
-            wait_for(process)
-        for process in started:
-            time.sleep(rng.uniform(0, 0.3))
-            process.kill()
-            process.communicate()
-            assert process.returncode == -signal.SIGKILL
+        one, other = (child(WRITING, str(tmp_path), str(kill + k), "100000") for k in range(2))
+        with one as first, other as second:
+            wait_for(first)
+            wait_for(second)
+            for process in (first, second):
+                time.sleep(rng.uniform(0, 0.3))
+                process.kill()
+                assert process.wait() == -signal.SIGKILL
         assert assert_sound(tmp_path) > 0
 
 

@@ -1,6 +1,7 @@
 """Real encoders: the embedded one, and tiny random ones made on the spot."""
 
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -133,6 +134,20 @@ def test_half_precision_is_near(embedded: Transformer, dtype: str) -> None:
     assert near.min() > 0.99
 
 
+def test_another_tokenizer_is_another_encoder(tiny: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(tiny, other)
+    assert Transformer(str(other))._version == Transformer(str(tiny))._version
+    (other / "tokenizer.json").write_text((tiny / "tokenizer.json").read_text() + "\n")
+    assert Transformer(str(other))._version != Transformer(str(tiny))._version
+
+
+def test_no_texts_make_an_empty_cloud(tiny: Path) -> None:
+    cloud = Transformer(str(tiny)).encode([], [1])
+    assert cloud.layers.shape == (0, 1, 16)
+    assert cloud.offsets.tolist() == [0]
+
+
 def test_what_cannot_be_loaded_says_why(tmp_path: Path) -> None:
     with pytest.raises(freight.InvalidInput, match="no folder"):
         freight.encoder(str(tmp_path / "nowhere")).encode(["a"], [0])
@@ -144,3 +159,7 @@ def test_what_cannot_be_loaded_says_why(tmp_path: Path) -> None:
         freight.encoder("embedded", speed=1)
     with pytest.raises(freight.InvalidInput, match=r"0\.\.6"):
         freight.encoder("embedded").encode(["a"], [7])
+    with pytest.raises(freight.InvalidInput, match="device='abacus'; there is auto"):
+        freight.encoder("embedded", device="abacus").encode(["a"], [0])
+    with pytest.raises(freight.InvalidInput, match="GPUs can be seen; try cpu"):
+        freight.encoder("embedded", device="cuda:99").encode(["a"], [0])

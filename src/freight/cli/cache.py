@@ -6,7 +6,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-app = typer.Typer(help="Look at the vectors remembered on disk, or forget them.")
+app = typer.Typer(
+    help="Look at the vectors remembered on disk, or forget them.", no_args_is_help=True
+)
 _Folder = Annotated[str | None, typer.Option(help="Default: freight/vectors in the user's cache.")]
 
 

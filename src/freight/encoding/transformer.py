@@ -67,7 +67,8 @@ class Transformer:
     @cached_property
     def _version(self) -> str:
         if self._folder is not None:
-            return "sha256-" + file_digest(self._folder)[:12]
+            words = file_digest(self._folder, "*.json", "*.txt", "*.model")
+            return f"sha256-{file_digest(self._folder, '*.safetensors')[:12]}.{words[:6]}"
         return getattr(self._config, "_commit_hash", None) or self.revision or "main"
 
     def encode(
@@ -83,7 +84,7 @@ class Transformer:
         total = int(tokens.offsets[-1])
         store = torch.zeros((total, len(layers), self._width), device=self._device)
         halved = np.zeros(len(texts), bool)
-        if not layers:
+        if not layers or not texts:
             return tokens.cloud(store, halved, halved)
         cut, owner = self._cut(tokens)
         planned = list(batches(cut, self._limit, self.budget))
@@ -146,7 +147,16 @@ class Transformer:
     def _device(self) -> torch.device:
         if self.device == "auto":
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        return torch.device(self.device)
+        try:
+            found = torch.device(self.device)
+        except RuntimeError:
+            raise InvalidInput(
+                f"device={self.device!r}; there is auto, cpu, cuda, cuda:1"
+            ) from None
+        if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+            there = torch.cuda.device_count()
+            raise InvalidInput(f"device={self.device!r}, and {there} GPUs can be seen; try cpu")
+        return found
 
     @cached_property
     def _folder(self) -> Path | None:
@@ -214,10 +224,10 @@ class Transformer:
         return int(positions) - (0 if padding is None else int(padding) + 1)
 
 
-def file_digest(folder: Path) -> str:
-    """The sha256 of a folder's weights, or of the digests of its files, in the order of names."""
+def file_digest(folder: Path, *patterns: str) -> str:
+    """The sha256 of a folder's file, or of the digests of its files, in the order of names."""
     digests = []
-    for path in sorted(folder.glob("*.safetensors")):
+    for path in sorted(path for pattern in patterns for path in folder.glob(pattern)):
         with path.open("rb") as stream:
             digests.append(hashlib.file_digest(stream, "sha256").hexdigest())
     return (

@@ -70,10 +70,12 @@ def english(text: str) -> Words:
             start.append(at)
             stop.append(at + len(run))
         else:
-            words.extend(_taken_apart(run, not texts, False), at)
+            words.extend(_taken_apart(run, at == 0, False), at)
         at += len(run)
-    if end < len(text):
-        words.extend(_taken_apart(text[end:].rstrip(), not words.texts, True), end)
+    last = _WHITE.sub(" ", text[end:]).rstrip()
+    if last:
+        begin = len(last) - len(last.lstrip())
+        words.extend(_taken_apart(last[begin:], end + begin == 0, True), end + begin)
     return words
 
 
@@ -107,6 +109,7 @@ def unicode_words(text: str) -> Words:
 
 
 _BY_LANGUAGE: dict[str, Tokeniser] = {"en": english, "zh": chinese, "code": code}
+_WHITE = re.compile(r"\s")
 _SENTENCE_END = re.compile(r"(?:[.!?…]+[\])}\"'»”’]*(?=\s)|[。！？]+|\n\s*\n)\s*")
 _CLOSING = "])}>\"'»”’" + string.whitespace
 _QUOTES = {"``": '"', "''": '"'}
