@@ -55,12 +55,13 @@ class Cloud:
         """What is worth knowing of each text: unknown units, windows, a lack of memory."""
         content = ~self.having(Kind.SPECIAL)
         unknown = content & self.having(Kind.UNKNOWN)
-        sums = [np.bincount(self.owner[w], minlength=len(self.texts)) for w in (content, unknown)]
-        found = []
-        for text, (units, missing) in enumerate(zip(*sums, strict=True)):
-            share = [f"unknown units {missing / units:.0%}"] if missing else []
+        owner, count = self.owner, len(self.texts)
+        units, missing = (np.bincount(owner[w], minlength=count) for w in (content, unknown))
+        found: list[tuple[str, ...]] = [()] * count
+        for text in np.flatnonzero((missing > 0) | self.windowed | self.halved):
+            share = [f"unknown units {missing[text] / units[text]:.0%}"] if missing[text] else []
             windowed = ["windowed"] if self.windowed[text] else []
-            found.append((*share, *windowed, *(["halved batch"] if self.halved[text] else [])))
+            found[text] = (*share, *windowed, *(["halved batch"] if self.halved[text] else []))
         return found
 
     @property

@@ -67,6 +67,8 @@ class Mix:
 
 
 def _similarity(pairs: Pairs) -> Tensor:
-    if pairs.unit_length:
-        return pairs.hyp_points @ pairs.ref_points.mT
+    if pairs.lengths is not None:
+        hyp, ref = (torch.as_tensor(side) for side in pairs.lengths)
+        inner = pairs.hyp_points.double() @ pairs.ref_points.double().mT
+        return inner[: len(hyp)] / (hyp[:, :, None] * ref[:, None, :])
     return normalize(pairs.hyp_points, dim=-1) @ normalize(pairs.ref_points, dim=-1).mT

@@ -33,24 +33,32 @@ class Joint:
 
     def __call__(self, hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
         """Gather the pairs of an index (pair, 2) batch by batch, in fixed shapes."""
-        units, points = _entered(hyp, ref, index), _points(hyp, ref)
-        masses = self._masses(units, points, hyp, ref, index)
+        units = _entered(hyp, ref, index)
+        both = hyp.points if hyp is ref else torch.cat((hyp.points, ref.points))
+        points = both.cpu()
+        lengths = _lengths(points.numpy())
+        masses = self._masses(units, points.numpy(), lengths, hyp, ref, index)
         moved = np.ones(len(index))
         if self.shared == "stays":
             masses, moved = _remainders(units, masses)
-        tensor = torch.as_tensor(points)
         sides = [_Side.of(units, mass) for mass in masses]
         for width, rows, which in buckets(np.maximum(sides[0].sizes, sides[1].sizes)):
-            (one, a, here), (two, b, there) = (
-                side.gather(units, tensor, which, width, rows) for side in sides
+            (one, a, here, far), (two, b, there, off) = (
+                side.gather(units, points, lengths, which, width, rows) for side in sides
             )
             sizes = sides[0].sizes[which], sides[1].sizes[which]
             unknown = hyp.unknown[index[which, 0]]
             places = Places(here, there)
-            yield Pairs(which, one, two, a, b, *sizes, unknown, moved[which], places, True)
+            yield Pairs(which, one, two, a, b, *sizes, unknown, moved[which], places, (far, off))
 
     def _masses(
-        self, units: _Units, points: Array, hyp: Measures, ref: Measures, index: Array
+        self,
+        units: _Units,
+        points: Array,
+        lengths: Array,
+        hyp: Measures,
+        ref: Measures,
+        index: Array,
     ) -> tuple[Array, Array]:
         if self.mass == "own":
             return units.own
@@ -59,7 +67,7 @@ class Joint:
         found = [np.zeros(len(units.unit)), np.zeros(len(units.unit))]
         for side in (0, 1):
             _nsim(
-                points, centroids[side], index[:, side], units.offsets, units.sizes,
+                points, lengths, centroids[side], index[:, side], units.offsets, units.sizes,
                 units.unit, units.place[side], found[side],
             )  # fmt: skip
         return found[0], found[1]
@@ -91,16 +99,23 @@ class _Side(NamedTuple):
         return cls(np.cumsum(sizes) - sizes, sizes, which, mass[which])
 
     def gather(
-        self, units: _Units, points: torch.Tensor, pairs: Array, width: int, rows: int
-    ) -> tuple[torch.Tensor, Array, tuple[Array, Array]]:
-        """Points (rows, width, dim), masses, and places in either text (pair, width)."""
+        self,
+        units: _Units,
+        points: torch.Tensor,
+        lengths: Array,
+        pairs: Array,
+        width: int,
+        rows: int,
+    ) -> tuple[torch.Tensor, Array, tuple[Array, Array], Array]:
+        """Points (rows, width, dim); masses, places in either text, lengths (pair, width)."""
         inside = np.arange(width) < self.sizes[pairs, None]
         place = self.first[pairs, None] + np.where(inside, np.arange(width), 0)
         where = self.which[place]
         full = np.zeros((rows, width), np.int64)
         full[: len(pairs)] = units.unit[where]
         mass = np.where(inside, self.mass[place], 0.0)
-        return points[torch.as_tensor(full)], mass, (units.place[0][where], units.place[1][where])
+        places = units.place[0][where], units.place[1][where]
+        return points[torch.as_tensor(full)], mass, places, lengths[full[: len(pairs)]]
 
 
 def _entered(hyp: Measures, ref: Measures, index: Array) -> _Units:
@@ -153,6 +168,7 @@ def _enter(
 @kernel
 def _nsim(
     points: Array,
+    lengths: Array,
     centroids: Array,
     texts: Array,
     offsets: Array,
@@ -167,7 +183,7 @@ def _nsim(
         for slot in range(offsets[pair], offsets[pair] + sizes[pair]):
             near = 1.0
             if np.isnan(place[slot]):
-                near = _dot(points[unit[slot]], centroids[texts[pair]])
+                near = _dot(points[unit[slot]], centroids[texts[pair]]) / lengths[unit[slot]]
             mass[slot] = np.exp(near)
             total += mass[slot]
         for slot in range(offsets[pair], offsets[pair] + sizes[pair]):
@@ -190,15 +206,19 @@ def _remainders(units: _Units, masses: tuple[Array, Array]) -> tuple[tuple[Array
     return (chosen[0], chosen[1]), np.where(still, 0.0, sums[0])
 
 
-def _points(hyp: Measures, ref: Measures) -> Array:
-    """The units of both, of unit length."""
-    both = hyp.points if hyp is ref else torch.cat((hyp.points, ref.points))
-    return _unit(both.cpu().numpy(), np.arange(len(both) + 1))
-
-
 def _centroids(side: Measures) -> Array:
     """The mean of each text's units, repeats included, of unit length."""
     return _unit(side.points.cpu().numpy(), side.offsets)
+
+
+@kernel
+def _lengths(points: Array) -> Array:
+    """The length of each point; 1 for a zero vector, which is orthogonal to everything."""
+    found = np.empty(len(points))
+    for k in range(len(points)):
+        length = np.sqrt(_dot(points[k], points[k]))
+        found[k] = length if length > 0.0 else 1.0
+    return found
 
 
 @kernel

@@ -27,8 +27,8 @@ class Pairs(NamedTuple):
 
     Points may have more rows than there are pairs, dummies that keep the shape. `unknown` is the
     share of the hypothesis that the encoder has no vector for, `moved` the share of the mass that
-    is to move at all; where units have a place in their text, `places` says it; `unit_length` that
-    points need no more scaling.
+    is to move at all; where units have a place in their text, `places` says it; `lengths` are
+    those of the points, where they are known already.
     """
 
     which: Array
@@ -41,7 +41,7 @@ class Pairs(NamedTuple):
     unknown: Array
     moved: Array | None = None
     places: Places | None = None
-    unit_length: bool = False
+    lengths: tuple[Array, Array] | None = None
 
 
 def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:

@@ -76,7 +76,7 @@ def score_chunk(metrics: Sequence[Metric], chunk: Chunk, tick: Tick | None = Non
         for k in sharing:
             places = [layers.index(layer) for layer in metrics[k].layers]
             scores, flags = _score(metrics[k], cloud.at(places), chunk.index)
-            for found, (hyp, ref) in zip(flags, chunk.index, strict=True):
+            for found, (hyp, ref) in zip(flags, chunk.index.tolist(), strict=True):
                 found.update(notes[hyp], notes[ref])
             results[k] = scores, flags
     return results
@@ -96,7 +96,7 @@ def score_measures(metric: Metric, hyp: Measures, ref: Measures, index: Array) -
     for column in metric.columns:
         scores[column.name][empty.any(axis=1)] = column.worst
         scores[column.name][empty.all(axis=1)] = column.perfect
-    flags = [{*hyp.notes[h], *ref.notes[r]} for h, r in index]
+    flags = [{*hyp.notes[h], *ref.notes[r]} for h, r in index.tolist()]
     for k in np.flatnonzero(empty.any(axis=1)):
         flags[k].add("both sides empty" if empty[k].all() else "empty side")
     whole = np.flatnonzero(~empty.any(axis=1))
@@ -151,5 +151,7 @@ def reduce_references(
 
 def _winners(values: Array, starts: Array, ends: Array, higher: bool) -> Array:
     """The first best of each segment's values; one that could not be scored never wins."""
+    if len(starts) == len(values):
+        return starts
     signed = np.where(np.isnan(values), -np.inf, values if higher else -values)
     return np.array([s + int(np.argmax(signed[s:e])) for s, e in zip(starts, ends, strict=True)])

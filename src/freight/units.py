@@ -96,12 +96,12 @@ class Ngrams:
         first = np.arange(offsets[-1]) - offsets[owner] + there.offsets[owner]
         last = there.offsets[owner + 1] - 1
         member = np.minimum(first[:, None] + np.arange(self.n), last[:, None])
-        where = torch.as_tensor(member, device=there.layers.device)
+        columns = torch.as_tensor(member.T.copy(), device=there.layers.device)
         place = np.broadcast_to(np.arange(self.n), member.shape)
         mixed = mixed_ids(there.ids[member], place).sum(axis=1, dtype=np.uint64)
         return replace(
             there,
-            layers=there.layers[where].permute(0, 2, 1, 3).flatten(2),
+            layers=torch.cat([there.layers[column] for column in columns], dim=2),
             offsets=offsets,
             ids=(mixed >> np.uint64(2)).astype(np.int64),
             start=there.start[member[:, 0]],

@@ -50,16 +50,15 @@ class Tokeniser:
     def __call__(self, texts: Sequence[str]) -> Tokens:
         """Tokenise; white space around a text is no part of it."""
         stripped = [text.strip() for text in texts]
-        found = self._tokenizer(
-            stripped, add_special_tokens=False, return_attention_mask=False, verbose=False
-        )
-        inner = [encoding.ids for encoding in found.encodings]
+        options = {"add_special_tokens": False, "return_attention_mask": False, "verbose": False}
+        encodings = self._tokenizer(stripped, **options).encodings if stripped else []
+        inner = [encoding.ids for encoding in encodings]
         opening, closing = len(self.frame.opening), len(self.frame.closing)
         sizes = np.array([len(ids) + opening + closing for ids in inner], np.int64)
         offsets = np.concatenate(([0], np.cumsum(sizes)))
         rows = np.zeros((5, int(offsets[-1])), np.int64)  # ids, start, end, word, kind
         rows[3], rows[4] = -1, int(Kind.SPECIAL)
-        for text, encoding in enumerate(found.encodings):
+        for text, encoding in enumerate(encodings):
             lead = len(texts[text]) - len(texts[text].lstrip())
             first, last = int(offsets[text]), int(offsets[text + 1])
             rows[0, first : first + opening] = self.frame.opening
