@@ -11,7 +11,7 @@ import numpy as np
 from freight.metric import Metric
 from freight.pipeline import Chunk, Scored
 from freight.results import Column, Result
-from freight.scoring import Refs, result_of, score_together
+from freight.scoring import Refs, check_references, result_of, score_together
 from freight.signatures import signed
 from freight.types import Array
 
@@ -37,6 +37,9 @@ class Blend:
     mixture: Mixture
     columns: tuple[Column, ...]
     references: str = "best"
+
+    def __post_init__(self) -> None:
+        check_references(self.references)
 
     def score(self, hyps: Sequence[str], refs: Refs) -> Result:
         """Score each hypothesis against its reference, or its references."""

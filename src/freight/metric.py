@@ -17,7 +17,7 @@ from freight.pairings import Pairs, side_by_side
 from freight.pipeline import Chunk, Scored, score_measures
 from freight.readouts import Readout
 from freight.results import Column, Result
-from freight.scoring import REFERENCES, result_of, score_together
+from freight.scoring import check_references, result_of, score_together
 from freight.signatures import signed
 from freight.types import Array, Problem
 from freight.weightings import Measures, Weighting, brought
@@ -43,8 +43,7 @@ class Metric:
     pairing: Callable[[Measures, Measures, Array], Iterator[Pairs]] = side_by_side
 
     def __post_init__(self) -> None:
-        if self.references not in REFERENCES:
-            raise InvalidInput(f"references={self.references!r}; there is {', '.join(REFERENCES)}")
+        check_references(self.references)
 
     def score(self, hyps: Sequence[str], refs: Sequence[str] | Sequence[Sequence[str]]) -> Result:
         """Score each hypothesis against its reference, or its references."""

@@ -69,6 +69,12 @@ class Scorer(Protocol):
         ...
 
 
+def check_references(how: str) -> None:
+    """Refuse what is no way to make one score of several references."""
+    if how not in REFERENCES:
+        raise InvalidInput(f"references={how!r}; there is {', '.join(REFERENCES)}")
+
+
 def result_of(scorer: Scorer, scored: Scored, segments: Array) -> Result:
     """From scores and flags a pair to a result a segment."""
     scores, flags = scored

@@ -17,11 +17,6 @@ Units = Callable[[Cloud], Cloud]
 _PUNCTUATION = set(string.punctuation)
 
 
-def every(cloud: Cloud) -> Cloud:
-    """Whatever the encoder gives, words without a vector included."""
-    return cloud
-
-
 def tokens(cloud: Cloud) -> Cloud:
     """The encoder's units, sub-words or words, that have a vector; special ones are absent."""
     return cloud.only(~cloud.having(Kind.SPECIAL | Kind.ABSENT))

@@ -287,7 +287,7 @@ def test_it_is_signed_with_its_library(name: str) -> None:
     scorer = metric(name)
     assert scorer.name == name
     assert scorer.signature.startswith(f"{name}|measure:")
-    assert f"|library:{scorer.measure.library}|references:best|version:" in scorer.signature
+    assert f"|library:{scorer.measure.origin}|references:best|version:" in scorer.signature
     assert (scorer.parts, scorer.needs_fitting, scorer.fit(["a"])) == ((), False, scorer)
 
 

@@ -214,6 +214,8 @@ def test_bary_score_is_that_of_pot() -> None:
         (lambda: freight.load("emd", layer=9), r"0\.\.6"),
         (lambda: freight.load("emd", idf="both"), "ref, own"),
         (lambda: freight.load("emd", references="all"), "best, each, mean"),
+        (lambda: freight.load("std", references="all"), "best, each, mean"),
+        (lambda: freight.load("chrf", references="all"), "best, each, mean"),
         (lambda: freight.load("bary-score", layer="-9:"), r"0\.\.6"),
         (lambda: fitted("emd").score("a text", ["b"]), "hyps is one text"),
         (lambda: fitted("emd").score(["a"], "b"), "refs is one text"),

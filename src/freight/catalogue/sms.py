@@ -2,6 +2,8 @@
 Automatic Evaluation for Multi-Sentence Texts", ACL 2019.
 """
 
+from dataclasses import replace
+
 from freight import costs, readouts, units
 from freight.catalogue.shared import Chosen, Layer, word_source
 from freight.encoding import DISTILLED
@@ -17,7 +19,16 @@ def sms(
     references: str = "best",
 ) -> Metric:
     """Sentences moved as wholes, each the mean of its words and as heavy as it is long."""
-    return _mover("sms", units.sentences, encoder, layer, lang, references)
+    far = Column("distance", False, 0.0, float("inf"))
+    return Metric(
+        "sms",
+        *word_source(encoder, layer, lang, "count", which=units.sentences, sentences=True),
+        cost=costs.euclidean,
+        problems=(Problem(),),
+        readout=readouts.Similarity("exponential"),
+        columns=(Column("similarity", True, 1.0, 0.0), far),
+        references=references,
+    )
 
 
 def s_wms(
@@ -27,26 +38,5 @@ def s_wms(
     references: str = "best",
 ) -> Metric:
     """Sentences and words moved together, half of the mass on either."""
-    return _mover("s+wms", units.sentences_and_words, encoder, layer, lang, references)
-
-
-def _mover(
-    name: str,
-    which: units.Units,
-    encoder: Chosen,
-    layer: Layer,
-    lang: str | None,
-    references: str,
-) -> Metric:
-    return Metric(
-        name,
-        *word_source(encoder, layer, lang, "count", which=which, sentences=True),
-        cost=costs.euclidean,
-        problems=(Problem(),),
-        readout=readouts.Similarity("exponential"),
-        columns=(
-            Column("similarity", True, 1.0, 0.0),
-            Column("distance", False, 0.0, float("inf")),
-        ),
-        references=references,
-    )
+    only = sms(encoder, layer, lang, references)
+    return replace(only, name="s+wms", units=units.sentences_and_words)

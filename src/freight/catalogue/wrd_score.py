@@ -7,12 +7,12 @@ precision off the nearest words.
 """
 
 import math
+from dataclasses import replace
 
 from freight import costs, readouts
 from freight.catalogue.shared import Chosen, Layer, word_source
 from freight.encoding import DISTILLED
 from freight.metric import Metric
-from freight.readouts import Readout
 from freight.results import Column
 from freight.types import Problem
 
@@ -26,16 +26,15 @@ def wrd_score(
     references: str = "best",
 ) -> Metric:
     """Words weighed by the length of their vectors; precision and recall of what flows."""
-    return _wrd(
+    similarities = (Column(column, True, 1.0, 0.0) for column in ("f1", "precision", "recall"))
+    return Metric(
         "wrd-score",
-        (Problem(),),
-        readouts.FlowAverages(),
-        encoder,
-        layer,
-        lang,
-        idf,
-        clip,
-        references,
+        *word_source(encoder, layer, lang, "norm", idf),
+        cost=costs.clipped_cosine if clip else costs.cosine,
+        problems=(Problem(),),
+        readout=readouts.FlowAverages(),
+        columns=(*similarities, Column("wrd", False, 0.0, 1.0 if clip else 2.0)),
+        references=references,
     )
 
 
@@ -48,38 +47,9 @@ def wrd_score_code(
     references: str = "best",
 ) -> Metric:
     """WRDScore as its released code has it: recall 1 - WRD, precision off the nearest words."""
-    problems = Problem(), Problem(hyp=math.inf, ref=0.0)
-    return _wrd(
-        "wrd-score-code",
-        problems,
-        readouts.greedy_precision,
-        encoder,
-        layer,
-        lang,
-        idf,
-        clip,
-        references,
-    )
-
-
-def _wrd(
-    name: str,
-    problems: tuple[Problem, ...],
-    readout: Readout,
-    encoder: Chosen,
-    layer: Layer,
-    lang: str | None,
-    idf: str | None,
-    clip: bool,
-    references: str,
-) -> Metric:
-    similarities = (Column(column, True, 1.0, 0.0) for column in ("f1", "precision", "recall"))
-    return Metric(
-        name,
-        *word_source(encoder, layer, lang, "norm", idf),
-        cost=costs.clipped_cosine if clip else costs.cosine,
-        problems=problems,
-        readout=readout,
-        columns=(*similarities, Column("wrd", False, 0.0, 1.0 if clip else 2.0)),
-        references=references,
+    return replace(
+        wrd_score(encoder, layer, lang, idf, clip, references),
+        name="wrd-score-code",
+        problems=(Problem(), Problem(hyp=math.inf, ref=0.0)),
+        readout=readouts.greedy_precision,
     )

@@ -37,9 +37,7 @@ def wanted_metrics(
     names: list[str],
     encoder: str | None,
     options: Mapping[str, Any],
-    common: Mapping[str, Any],
     settings: Mapping[str, Any],
-    threads: int | None = None,
     cache: bool = False,
 ) -> list[Wanted]:
     """Load each metric once, with the settings that are for it, and the columns asked for.
@@ -48,23 +46,20 @@ def wanted_metrics(
     """
     import freight
 
-    if threads is not None:
-        freight.set_threads(threads)
     columns: dict[str, list[str]] = {}
     for wanted in names:
         name, colon, column = wanted.partition(":")
         columns.setdefault(name, []).extend([column] if colon else [])
-    everything = {**common, **settings}
-    unused = set(everything)
+    unused = set(settings)
     found = []
     for name, picked in columns.items():
-        mine, used = _settings(name, everything)
+        mine, used = _settings(name, settings)
         unused -= used
         metric = freight.load(name, **_encoder(name, encoder, options, cache), **mine)
         found.append(Wanted(metric, _columns(metric, picked)))
     for setting in sorted(unused):
         name = setting.partition(".")[0] if "." in setting else next(iter(columns))
-        freight.load(name, **{setting.rpartition(".")[2]: everything[setting]})
+        freight.load(name, **{setting.rpartition(".")[2]: settings[setting]})
         raise InvalidInput(f"--set {setting}: {name} is not among the metrics of this run")
     return found
 
@@ -84,13 +79,13 @@ def _encoder(
     return {"encoder": freight.encoder(chosen, **options) if options else chosen}
 
 
-def _settings(metric: str, everything: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
+def _settings(metric: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
     """The settings that are for a metric, and under which names they were given."""
     import freight
 
     known = freight.parameters(metric)
     mine, used = {}, set()
-    for given, value in everything.items():
+    for given, value in settings.items():
         owner, _, name = given.rpartition(".")
         if owner in ("", metric) and name in known and name != "encoder":
             mine[name] = value

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -76,17 +76,16 @@ def score(
             Corpus(hyp, refs or (), encoding, hyp_column, ref_column or ())
         )
         watch.lap("read")
-        common = {"layer": layer, "lang": lang, "preset": preset}
-        given = {name: value for name, value in common.items() if value is not None}
-        running = {"device": device, "dtype": dtype}
-        options = {name: value for name, value in running.items() if value is not None}
+        named = _given(layer=layer, lang=lang, preset=preset)
+        if threads is not None:
+            import freight
+
+            freight.set_threads(threads)
         wanted = wanted_metrics(
             metric or [_DEFAULT],
             encoder,
-            options,
-            given,
-            parse_settings(settings or []),
-            threads,
+            _given(device=device, dtype=dtype),
+            {**named, **parse_settings(settings or [])},
             cache,
         )
         watch.lap("load")
@@ -123,6 +122,10 @@ def run(
             summary.add(results)
     watch.lap("score")
     return summary
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _fitted(metric: "Scorer", corpus: Corpus) -> "Scorer":

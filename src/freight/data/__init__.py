@@ -1,5 +1,5 @@
 """Files of texts and of scores: one file a format, read and written piece by piece."""
 
-from freight.data.corpus import STDIN, Corpus
+from freight.data.corpus import Corpus
 
-__all__ = ["STDIN", "Corpus"]
+__all__ = ["Corpus"]

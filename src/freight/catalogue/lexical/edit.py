@@ -28,7 +28,7 @@ class Rate(Measure):
         """Rates and counts."""
         counts = self.count(hyps, [ref for (ref,) in refs])
         errors, words = counts.T
-        return Reading(errors / np.maximum(words, 1.0), counts)
+        return Reading(errors / np.maximum(words, 1.0), counts, self.total)
 
     def total(self, tally: Array) -> dict[str, float]:
         """The rate of all together; 1 where no reference has a word and there are errors."""

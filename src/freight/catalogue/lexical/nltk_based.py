@@ -15,6 +15,7 @@ import numpy as np
 from freight.catalogue.lexical import checks
 from freight.catalogue.lexical.scorer import Measure, Reading, library
 from freight.catalogue.shared import among
+from freight.encoding.words import english
 from freight.errors import MissingPart
 
 Words = Callable[[str], list[str]]
@@ -90,7 +91,4 @@ class Meteor(Measure):
 
 
 def _words(tokenize: str) -> Words:
-    if tokenize == "none":
-        return str.split
-    words: Words = library("nltk.tokenize", "nltk").NLTKWordTokenizer().tokenize
-    return words
+    return str.split if tokenize == "none" else lambda text: english(text).texts

@@ -42,14 +42,14 @@ class Sacre(Measure):
         rows = self.build()._extract_corpus_statistics(hyps, streams)
         metric = self.build_for_segments()
         scores = [metric._compute_score_from_stats(row).score for row in rows]
-        return Reading(np.array(scores), np.array(rows, dtype=float))
+        return Reading(np.array(scores), np.array(rows, dtype=float), self.total)
 
     def total(self, tally: Array) -> dict[str, float]:
         """The corpus score out of summed statistics."""
         return {"score": float(self.build()._compute_score_from_stats(tally.tolist()).score)}
 
     @property
-    def library(self) -> str:
+    def origin(self) -> str:
         """sacrebleu's own signature, less the number of references, which is the data's."""
         metric = self.build()
         metric.num_refs = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import version
@@ -11,20 +11,21 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from freight.errors import InvalidInput, MissingPart
+from freight.errors import MissingPart
 from freight.metric import Metric
 from freight.pipeline import Chunk, Scored
 from freight.results import Column, Result
-from freight.scoring import REFERENCES, Refs, result_of, score_together
+from freight.scoring import Refs, check_references, result_of, score_together
 from freight.signatures import signed
 from freight.types import Array
 
 
 class Reading(NamedTuple):
-    """A score a segment and, where system scores are no means, numbers a segment that add up."""
+    """A score a segment; where system scores are no means, what adds up and what to make of it."""
 
     scores: Array
     tallies: Array | None = None
+    total: Callable[[Array], dict[str, float]] | None = None
 
 
 @dataclass(frozen=True)
@@ -49,16 +50,12 @@ class Measure(ABC):
         There are several references only where they count together.
         """
 
-    def total(self, tally: Array) -> dict[str, float]:
-        """System scores out of a sum of tallies, where there are any."""
-        raise NotImplementedError
-
     def notes(self, text: str) -> set[str]:
         """Why this text cannot be scored normally."""
         return set()
 
     @property
-    def library(self) -> str:
+    def origin(self) -> str:
         """Which library in which version, for the signature."""
         return f"{self.package} {version(self.package)}"
 
@@ -73,8 +70,7 @@ class Lexical:
     references: str = "best"
 
     def __post_init__(self) -> None:
-        if self.references not in REFERENCES:
-            raise InvalidInput(f"references={self.references!r}; there is {', '.join(REFERENCES)}")
+        check_references(self.references)
 
     @property
     def parts(self) -> tuple[Metric, ...]:
@@ -95,7 +91,7 @@ class Lexical:
     @property
     def signature(self) -> str:
         """Every choice, one line, with the library's version."""
-        choices = {"measure": self.measure, "library": self.measure.library}
+        choices = {"measure": self.measure, "library": self.measure.origin}
         return signed(self.name, {**choices, "references": self.references})
 
     def score(self, hyps: Sequence[str], refs: Refs) -> Result:
@@ -113,7 +109,7 @@ class Lexical:
         result = result_of(self, found, chunk.segments)
         if alone.tallies is not None:
             tallies = self._reduced(alone.tallies, chunk.segments, result.winners)
-            result = replace(result, tallies=tallies, total=self.measure.total)
+            result = replace(result, tallies=tallies, total=alone.total)
         if self.measure.together and self.references != "mean":
             return self._together(result, chunk, empty)
         return result
@@ -140,7 +136,7 @@ class Lexical:
             return result
         groups = [chunk.index[starts[k] : starts[k] + counts[k]] for k in several]
         hyps = [chunk.texts[group[0, 0]] for group in groups]
-        scores, tallies = self.measure(hyps, [[chunk.texts[r] for r in g[:, 1]] for g in groups])
+        scores, tallies, _ = self.measure(hyps, [[chunk.texts[r] for r in g[:, 1]] for g in groups])
         name = self.columns[0].name
         values, usable = result[name].copy(), np.logical_or.reduceat(~empty.any(axis=1), starts)
         values[several] = np.where(usable[several], scores, values[several])
