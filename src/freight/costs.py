@@ -27,15 +27,15 @@ def clipped_cosine(pairs: Pairs) -> Tensor:
 
 def squared_euclidean(pairs: Pairs) -> Tensor:
     """The squared distance between the points."""
-    hyp, ref = pairs.hyp_points, pairs.ref_points
+    hyp, ref = _points(pairs)
     squares = hyp.square().sum(-1)[..., None] + ref.square().sum(-1)[..., None, :]
     return (squares - 2.0 * hyp @ ref.mT).clamp(min=0.0)
 
 
 def euclidean(pairs: Pairs) -> Tensor:
     """The distance between the points; in double precision, or equal ones would be apart."""
-    points = pairs.hyp_points.double(), pairs.ref_points.double()
-    return squared_euclidean(pairs._replace(hyp_points=points[0], ref_points=points[1])).sqrt()
+    hyp, ref = _points(pairs)
+    return squared_euclidean(pairs._replace(points=(hyp.double(), ref.double()))).sqrt()
 
 
 def order(pairs: Pairs) -> Tensor:
@@ -51,7 +51,7 @@ def order(pairs: Pairs) -> Tensor:
     back = np.abs(hyp[1][:, :, None] - ref[0][:, None, :])
     far = np.where(far > 0.0, far, back)  # nan is not above 0
     far[np.isnan(far)] = 0.0
-    return torch.as_tensor(far, device=pairs.hyp_points.device)
+    return torch.as_tensor(far)
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,13 @@ class Mix:
 
 
 def _similarity(pairs: Pairs) -> Tensor:
-    if pairs.lengths is not None:
-        hyp, ref = (torch.as_tensor(side) for side in pairs.lengths)
-        inner = pairs.hyp_points.double() @ pairs.ref_points.double().mT
-        return inner[: len(hyp)] / (hyp[:, :, None] * ref[:, None, :])
-    return normalize(pairs.hyp_points, dim=-1) @ normalize(pairs.ref_points, dim=-1).mT
+    if pairs.cosines is not None:
+        return torch.as_tensor(pairs.cosines)
+    hyp, ref = _points(pairs)
+    return normalize(hyp, dim=-1) @ normalize(ref, dim=-1).mT
+
+
+def _points(pairs: Pairs) -> tuple[Tensor, Tensor]:
+    if pairs.points is None:
+        raise TypeError("this pairing keeps no points")
+    return pairs.points

@@ -16,6 +16,7 @@ from freight.types import Array
 from freight.weightings import Measures
 
 _NOTHING = 1e-14
+STEP = 8
 
 
 @dataclass(frozen=True)
@@ -35,21 +36,21 @@ class Joint:
         """Gather the pairs of an index (pair, 2) batch by batch, in fixed shapes."""
         units = _entered(hyp, ref, index)
         both = hyp.points if hyp is ref else torch.cat((hyp.points, ref.points))
-        points = both.cpu()
-        lengths = _lengths(points.numpy())
-        masses = self._masses(units, points.numpy(), lengths, hyp, ref, index)
+        points = both.cpu().numpy()
+        lengths = _lengths(points)
+        masses = self._masses(units, points, lengths, hyp, ref, index)
         moved = np.ones(len(index))
         if self.shared == "stays":
             masses, moved = _remainders(units, masses)
         sides = [_Side.of(units, mass) for mass in masses]
-        for width, rows, which in buckets(np.maximum(sides[0].sizes, sides[1].sizes)):
-            (one, a, here, far), (two, b, there, off) = (
-                side.gather(units, points, lengths, which, width, rows) for side in sides
-            )
+        for width, _, which in buckets(np.maximum(sides[0].sizes, sides[1].sizes), STEP):
+            (one, a, here), (two, b, there) = (side.gather(units, which, width) for side in sides)
             sizes = sides[0].sizes[which], sides[1].sizes[which]
+            cosines = np.zeros((len(which), width, width))
+            _cosines(points, lengths, one, two, *sizes, cosines)
             unknown = hyp.unknown[index[which, 0]]
             places = Places(here, there)
-            yield Pairs(which, one, two, a, b, *sizes, unknown, moved[which], places, (far, off))
+            yield Pairs(which, None, a, b, *sizes, unknown, moved[which], places, cosines)
 
     def _masses(
         self,
@@ -99,23 +100,14 @@ class _Side(NamedTuple):
         return cls(np.cumsum(sizes) - sizes, sizes, which, mass[which])
 
     def gather(
-        self,
-        units: _Units,
-        points: torch.Tensor,
-        lengths: Array,
-        pairs: Array,
-        width: int,
-        rows: int,
-    ) -> tuple[torch.Tensor, Array, tuple[Array, Array], Array]:
-        """Points (rows, width, dim); masses, places in either text, lengths (pair, width)."""
+        self, units: _Units, pairs: Array, width: int
+    ) -> tuple[Array, Array, tuple[Array, Array]]:
+        """Units, masses and places in either text, all (pair, width)."""
         inside = np.arange(width) < self.sizes[pairs, None]
         place = self.first[pairs, None] + np.where(inside, np.arange(width), 0)
         where = self.which[place]
-        full = np.zeros((rows, width), np.int64)
-        full[: len(pairs)] = units.unit[where]
         mass = np.where(inside, self.mass[place], 0.0)
-        places = units.place[0][where], units.place[1][where]
-        return points[torch.as_tensor(full)], mass, places, lengths[full[: len(pairs)]]
+        return units.unit[where], mass, (units.place[0][where], units.place[1][where])
 
 
 def _entered(hyp: Measures, ref: Measures, index: Array) -> _Units:
@@ -188,6 +180,29 @@ def _nsim(
             total += mass[slot]
         for slot in range(offsets[pair], offsets[pair] + sizes[pair]):
             mass[slot] /= total
+
+
+@kernel
+def _cosines(
+    points: Array,
+    lengths: Array,
+    hyp: Array,
+    ref: Array,
+    hyp_sizes: Array,
+    ref_sizes: Array,
+    cosines: Array,
+) -> None:
+    """In double precision, or equal n-grams would be apart."""
+    exact = np.empty((ref.shape[1], points.shape[1]))
+    for pair in range(len(hyp)):
+        for j in range(ref_sizes[pair]):
+            for d in range(points.shape[1]):
+                exact[j, d] = points[ref[pair, j], d]
+        for i in range(hyp_sizes[pair]):
+            here = hyp[pair, i]
+            for j in range(ref_sizes[pair]):
+                scale = lengths[here] * lengths[ref[pair, j]]
+                cosines[pair, i, j] = _dot(points[here], exact[j]) / scale
 
 
 def _remainders(units: _Units, masses: tuple[Array, Array]) -> tuple[tuple[Array, Array], Array]:

@@ -27,13 +27,12 @@ class Pairs(NamedTuple):
 
     Points may have more rows than there are pairs, dummies that keep the shape. `unknown` is the
     share of the hypothesis that the encoder has no vector for, `moved` the share of the mass that
-    is to move at all; where units have a place in their text, `places` says it; `lengths` are
-    those of the points, where they are known already.
+    is to move at all; where units have a place in their text, `places` says it. A pairing that
+    knows the `cosines` (pair, unit, unit) between the sides already gives no points.
     """
 
     which: Array
-    hyp_points: torch.Tensor
-    ref_points: torch.Tensor
+    points: tuple[torch.Tensor, torch.Tensor] | None
     hyp_weights: Array
     ref_weights: Array
     hyp_sizes: Array
@@ -41,7 +40,7 @@ class Pairs(NamedTuple):
     unknown: Array
     moved: Array | None = None
     places: Places | None = None
-    lengths: tuple[Array, Array] | None = None
+    cosines: Array | None = None
 
 
 def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
@@ -58,13 +57,13 @@ def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
         points, weights, counts = zip(*sides, strict=True)
         unknown = hyp.unknown[index[which, 0]]
         yield Pairs(
-            which, points[0], points[1], weights[0], weights[1], counts[0], counts[1], unknown
+            which, (points[0], points[1]), weights[0], weights[1], counts[0], counts[1], unknown
         )
 
 
-def buckets(sizes: Array) -> Iterator[tuple[int, int, Array]]:
+def buckets(sizes: Array, step: int = STEP) -> Iterator[tuple[int, int, Array]]:
     """Widths, the longest first, with their number of rows, and which of the sizes go together."""
-    widths = np.maximum(-(-sizes // STEP) * STEP, STEP)
+    widths = np.maximum(-(-sizes // step) * step, step)
     for width in np.unique(widths)[::-1]:
         same = np.flatnonzero(widths == width)
         rows = max(1, CELLS // int(width) ** 2)

@@ -91,12 +91,12 @@ class Ngrams:
         first = np.arange(offsets[-1]) - offsets[owner] + there.offsets[owner]
         last = there.offsets[owner + 1] - 1
         member = np.minimum(first[:, None] + np.arange(self.n), last[:, None])
-        columns = torch.as_tensor(member.T.copy(), device=there.layers.device)
+        rows = there.layers[torch.as_tensor(member, device=there.layers.device)]
         place = np.broadcast_to(np.arange(self.n), member.shape)
         mixed = mixed_ids(there.ids[member], place).sum(axis=1, dtype=np.uint64)
         return replace(
             there,
-            layers=torch.cat([there.layers[column] for column in columns], dim=2),
+            layers=rows.transpose(1, 2).flatten(2),
             offsets=offsets,
             ids=(mixed >> np.uint64(2)).astype(np.int64),
             start=there.start[member[:, 0]],

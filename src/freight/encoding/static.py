@@ -65,7 +65,7 @@ class Static:
         split = tokeniser(self.lang, self.sentences)
         found = [split(text) for text in texts]
         words = [word for text in found for word in text.texts]
-        rows = self._store.rows([word.lower() for word in words] if self.lower else words)
+        rows = self._store.rows(words)
         sizes = np.array([len(text.texts) for text in found], np.int64)
         offsets = np.concatenate(([0], np.cumsum(sizes)))
         vectors = self._store.vectors[rows][:, None][:, : len(layers)]
@@ -101,14 +101,17 @@ class Static:
     @cached_property
     def _store(self) -> _Store:
         source = Distilled(self._teacher) if self._teacher else open_vectors(self._path)
-        return _Store(source, self.unknown)
+        return _Store(source, self.unknown, self.lower)
 
 
 class _Store:
-    """The words seen so far, each with a row: its vector, a number of its own, what kind it is."""
+    """The words seen so far, each with a row: its vector, a number of its own, what kind it is.
 
-    def __init__(self, source: Vectors, unknown: str | None) -> None:
-        self._source, self._rows = source, dict[str, int]()
+    A word is kept as it was written, so that only a new one is lower-cased.
+    """
+
+    def __init__(self, source: Vectors, unknown: str | None, lower: bool) -> None:
+        self._source, self._lower, self._rows = source, lower, dict[str, int]()
         self.vectors = np.empty((0, source.dim), np.float32)
         self.ids = np.empty(0, np.int64)
         self.kinds = np.empty(0, np.uint8)
@@ -126,14 +129,16 @@ class _Store:
             self._add(new)
         return np.fromiter(map(self._rows.__getitem__, words), np.int64, len(words))
 
-    def _add(self, new: list[str]) -> None:
+    def _add(self, written: list[str]) -> None:
+        new = [word.lower() for word in written] if self._lower else written
         known, vectors = self._source.look_up(new)
         missing = Kind.UNKNOWN if self._instead is not None else Kind.UNKNOWN | Kind.ABSENT
         if self._instead is not None:
             vectors[~known] = self._instead
         marks = np.array([not any(map(str.isalnum, word)) for word in new])
         kinds = np.where(known, 0, int(missing)) | np.where(marks, int(Kind.PUNCTUATION), 0)
-        self._rows.update(zip(new, range(len(self.ids), len(self.ids) + len(new)), strict=True))
+        first = len(self.ids)
+        self._rows.update(zip(written, range(first, first + len(new)), strict=True))
         self.vectors = np.concatenate((self.vectors, vectors))
         self.ids = np.concatenate((self.ids, [_number(word) for word in new]))
         self.kinds = np.concatenate((self.kinds, kinds.astype(np.uint8)))
