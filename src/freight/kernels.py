@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # Sums may be re-ordered into vector lanes, which takes the promise that all terms are finite.
 _VECTORS = {"reassoc", "contract", "nsz", "nnan", "ninf"}
+
+_COMPILED = re.compile(rb"^@(kernel|batch_kernel|summing)$", re.MULTILINE)
 
 PARALLEL = RLock()
 """Held while a parallel kernel runs: numba's simplest threading layer aborts when entered twice."""
@@ -56,9 +59,17 @@ def _compile(function: F, **options: Any) -> F:
 
 @cache
 def _cache_folder() -> Path:
-    """A folder for these very sources: numba itself does not notice that a callee has changed."""
+    """A folder for these very sources: numba itself does not notice that a callee has changed.
+
+    What can be a callee: the solvers, and every module that compiles something.
+    """
     package = Path(__file__).parent
-    stamps = [(p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in package.rglob("*.py")]
+    callees = [
+        path
+        for path in package.rglob("*.py")
+        if path.parent.name == "solvers" or _COMPILED.search(path.read_bytes())
+    ]
+    stamps = [(p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in callees]
     digest = hashlib.sha256(repr((package, sorted(stamps))).encode()).hexdigest()[:16]
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "freight" / f"kernels-{digest}"
