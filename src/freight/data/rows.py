@@ -22,6 +22,11 @@ def is_table(path: Path) -> bool:
     return _ending(path) in FORMATS
 
 
+def is_typed(path: Path) -> bool:
+    """Whether cells may be numbers and lists rather than texts alone."""
+    return _ending(path) not in (".csv", ".tsv")
+
+
 def rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
     """The rows of a table, by name of column."""
     return FORMATS[_ending(path)](path, encoding)
