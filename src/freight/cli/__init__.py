@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from freight.cli import cache, listing, score
+from freight.cli import cache, listing, sample, score
 from freight.errors import FreightError
 
 app = typer.Typer(
@@ -14,6 +14,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("score")(score.score)
+app.command("sample")(sample.sample)
 app.command("metrics")(listing.metrics)
 app.command("encoders")(listing.encoders)
 app.command("version")(listing.version)

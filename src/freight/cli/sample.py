@@ -1,0 +1,187 @@
+"""`freight sample`: texts for people to rate, and their ratings back again."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from freight.cli.options import parse_settings, wanted_metrics
+from freight.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from freight.data.judgements import Judgements
+    from freight.judge.raters import RaterAgreement
+    from freight.judge.sample import Sample, Stratum
+    from freight.judge.sheets import Sheet
+    from freight.types import Array
+
+
+def sample(
+    data: Annotated[
+        Path | None, typer.Argument(metavar="[DATA]", help="A judgement set, or hyp and ref.")
+    ] = None,
+    count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many texts.")] = 50,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="The sheet, .csv; with --read the set, .jsonl."),
+    ] = None,
+    metric: Annotated[
+        str, typer.Option("-m", "--metric", metavar="NAME[:COLUMN]", help="Makes the strata.")
+    ] = "wrd-score:f1",
+    encoder: Annotated[str | None, typer.Option(help="Default: the metric's own.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Of the metric.")
+    ] = None,
+    stratum: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="random, '[0,0.2)', '[0.8,1] rouge-1<0.5'; may be repeated. Default: WRDScore's."
+        ),
+    ] = None,
+    fill: Annotated[bool, typer.Option(help="Make up for a stratum that is short.")] = True,
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="Draw from these rows only.")
+    ] = None,
+    raters: Annotated[int, typer.Option(min=1, help="Empty columns in the sheet.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed draws the same.")] = 0,
+    instructions: Annotated[
+        Path | None, typer.Option(help="Also write instructions for raters to this file.")
+    ] = None,
+    scale: Annotated[
+        str | None, typer.Option(metavar="LOW:HIGH", help="Of ratings; checked with --read.")
+    ] = None,
+    read: Annotated[
+        Path | None, typer.Option(help="Read this sheet, once rated, in place of drawing one.")
+    ] = None,
+    encoding: Annotated[str, typer.Option(help="Encoding of the file.")] = "utf-8",
+) -> None:
+    """Draw texts for people to rate, some from each range of a metric's score; or read them back.
+
+    The sheet tells neither scores nor systems: they are in SHEET.key.csv beside it. With --read,
+    raters are averaged and their agreement is shown; -o writes a judgement set.
+    """
+    if (data is None) == (read is None):
+        raise typer.BadParameter("give DATA to draw from, or --read SHEET")
+    if read is not None:
+        _read_back(read, output, _range(scale), encoding)
+        return
+    if data is None or output is None:
+        raise typer.BadParameter("say where the sheet goes, with -o sheet.csv")
+    from freight.data.judgements import read_judgements
+    from freight.judge.sample import WRD_SCORE, Stratum, draw
+    from freight.judge.sheets import INSTRUCTIONS, check_sheet, write_sheet
+
+    check_sheet(output)
+    strata = [Stratum.parse(text) for text in stratum or ()] or list(WRD_SCORE)
+    low, high = _range(scale) or (0.0, 10.0)
+    texts = read_judgements(data, human=(), where=_conditions(where or []), encoding=encoding)
+    scores, rouge = _scores(texts, metric, encoder, parse_settings(settings or []), strata)
+    drawn = draw(texts, scores, count, strata, rouge, seed, fill)
+    write_sheet(output, texts, drawn, scores, raters)
+    if instructions is not None:
+        said = INSTRUCTIONS.format(low=low, high=high, middle=(low + high) / 2)
+        instructions.write_text(said, encoding="utf-8")
+    _show_sample(output, drawn, strata)
+
+
+def _range(scale: str | None) -> tuple[float, float] | None:
+    if scale is None:
+        return None
+    low, _, high = scale.partition(":")
+    try:
+        found = float(low), float(high)
+    except ValueError:
+        raise InvalidInput(f"--scale {scale} is not of the form 0:10") from None
+    if not found[0] < found[1]:
+        raise InvalidInput(f"--scale {scale} is empty; write the lower number first")
+    return found
+
+
+def _conditions(items: list[str]) -> dict[str, str]:
+    found = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise InvalidInput(f"--where {item} lacks a value; write --where {item}=VALUE")
+        found[name] = value
+    return found
+
+
+def _scores(
+    texts: "Judgements",
+    metric: str,
+    encoder: str | None,
+    settings: dict[str, Any],
+    strata: "list[Stratum]",
+) -> "tuple[Array, Array | None]":
+    """The column that makes the strata, and ROUGE-1 where one of them asks for it."""
+    import freight
+
+    wanted = wanted_metrics([metric], encoder, {}, settings)[0]
+    scorers = [wanted.metric]
+    if any(stratum.needs_rouge for stratum in strata):
+        scorers.append(freight.load("rouge-1"))
+    found = freight.score_together(scorers, texts.hyps, texts.refs)
+    return found[0][wanted.columns[0]], found[1]["score"] if len(found) > 1 else None
+
+
+def _show_sample(output: Path, drawn: "Sample", strata: "list[Stratum]") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from freight.judge.sample import REST
+    from freight.judge.sheets import key_path
+
+    console = Console()
+    table = Table("stratum", title=f"{len(drawn.rows)} texts")
+    table.add_column("texts", justify="right")
+    for label in [*(stratum.label for stratum in strata), *({REST} & set(drawn.strata))]:
+        table.add_row(_plain(label), str(drawn.strata.count(label)))
+    console.print(table)
+    for note in drawn.notes:
+        console.print(note, markup=False, highlight=False)
+    print(f"{output} is for the raters, {key_path(output)} is not")
+
+
+def _read_back(
+    path: Path, output: Path | None, scale: tuple[float, float] | None, encoding: str
+) -> None:
+    from freight.judge.raters import rater_agreement
+    from freight.judge.sheets import read_sheet, write_rated
+
+    sheet = read_sheet(path, scale, encoding)
+    if output is not None:
+        write_rated(output, sheet)
+    _show_raters(sheet, rater_agreement(sheet.ratings) if len(sheet.raters) > 1 else None)
+    if output is not None:
+        print(f"{output} is a judgement set")
+
+
+def _show_raters(sheet: "Sheet", agreement: "RaterAgreement | None") -> None:
+    from itertools import combinations
+
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    title = f"{len(sheet.hyps)} texts, {len(sheet.raters)} rater{'s' * (len(sheet.raters) > 1)}"
+    table = Table("raters", "Pearson", "Spearman", title=title)
+    if agreement is not None:
+        for i, j in combinations(range(len(sheet.raters)), 2):
+            values = agreement.pearson[i, j], agreement.spearman[i, j]
+            table.add_row(
+                _plain(f"{sheet.raters[i]}, {sheet.raters[j]}"), *(f"{x:.3f}" for x in values)
+            )
+        console.print(table)
+        print(f"Krippendorff's alpha {agreement.alpha:.3f}, over intervals")
+        print(f"ICC(2,k) {agreement.icc:.3f}, over {agreement.complete} texts that all have rated")
+    else:
+        print(f"{title}: nobody to agree with")
+    for note in sheet.notes:
+        console.print(note, markup=False, highlight=False)
+
+
+def _plain(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
