@@ -102,6 +102,11 @@ MISTAKES = {
     "where": (["pairs.csv", "-o", "s.csv", "--where", "part"], "write --where part=VALUE"),
     "too many": (["pairs.csv", "-o", "s.csv", "-n", "999", *HASHED], "999 cannot be drawn"),
     "metric": (["pairs.csv", "-o", "s.csv", "-m", "wrdscore"], "did you mean wrd-score"),
+    "instructions": (
+        ["pairs.csv", "-o", "s.csv", "--instructions", "no/how.txt"],
+        "there is no folder no for how.txt",
+    ),
+    "no csv": (["--read", "sheet.xlsx"], "save the sheet as CSV"),
     "no sheet": (["--read", "none.csv"], "there is no file none.csv"),
     "no set": (["--read", "pairs.csv"], "lacks rows, or one of the columns id"),
 }

@@ -312,6 +312,12 @@ def test_choices_that_are_not_there(tmp_path: Path) -> None:
         read_judgements(tmp_path / "folder")
 
 
+def test_a_wmt_table_of_systems_alone_is_no_set(tmp_path: Path) -> None:
+    (tmp_path / "DA-syslevel.csv").write_text("LP SYSTEM HUMAN\ncs-en A 1\n")
+    with pytest.raises(InvalidInput, match="has LP SYSTEM HUMAN; it needs LP DATA SID"):
+        read_judgements(tmp_path / "DA-syslevel.csv")
+
+
 def test_twice_the_same_counts_once(tmp_path: Path) -> None:
     found = read_judgements(write(tmp_path / "set.jsonl", [*RATED, RATED[0]]))
     assert len(found) == 4

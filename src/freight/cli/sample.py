@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def sample(
     data: Annotated[
-        Path | None, typer.Argument(metavar="[DATA]", help="A judgement set, or hyp and ref.")
+        Path | None, typer.Argument(metavar="DATA", help="A judgement set, or hyp and ref.")
     ] = None,
     count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many texts.")] = 50,
     output: Annotated[
@@ -72,6 +72,8 @@ def sample(
     from freight.judge.sheets import INSTRUCTIONS, check_sheet, write_sheet
 
     check_sheet(output)
+    if instructions is not None and not instructions.parent.is_dir():
+        raise InvalidInput(f"there is no folder {instructions.parent} for {instructions.name}")
     strata = [Stratum.parse(text) for text in stratum or ()] or list(WRD_SCORE)
     low, high = _range(scale) or (0.0, 10.0)
     texts = read_judgements(data, human=(), where=_conditions(where or []), encoding=encoding)

@@ -101,6 +101,8 @@ def read_sheet(
 
     What is no number, or not on the scale, is an error; what is missing is noted.
     """
+    if path.suffix != ".csv":
+        raise InvalidInput(f"{path} does not end in .csv; save the sheet as CSV")
     found = list(rows(path, encoding))
     names = list(found[0]) if found else []
     refs = [name for name in names if name == REF or name.startswith(f"{REF}.")]

@@ -55,7 +55,7 @@ def is_wmt_table(path: Path, encoding: str = "utf-8") -> bool:
     if is_typed(path):
         return False
     heading = set(_cells(next(lines(path, encoding), "")))
-    return "LP" in heading and bool(heading & {"SID", "SYSTEM"})
+    return {"LP", "SID"} <= heading or {"LP", "SYSTEM", "HUMAN"} <= heading
 
 
 def read_wmt_table(path: Path, texts: Path | None = None, encoding: str = "utf-8") -> Judgements:
