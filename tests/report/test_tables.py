@@ -30,7 +30,7 @@ def test_best_and_second_of_every_column_the_average_among_them() -> None:
         ["0.600", "0.100", "0.350"],
     ]
     assert [[cell.place for cell in row.cells] for row in rows] == [[0, 1, 2], [1, 2, 1], [2, 0, 0]]
-    assert rows[0].cells[0].interval == "0.400 – 0.600"
+    assert rows[0].cells[0].interval == "0.400\u2009–\u20090.600"
     assert rows[0].cells[2].interval == ""
 
 

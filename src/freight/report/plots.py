@@ -166,7 +166,10 @@ def heat_map(
         on.set(ylabel=axes[0], xlabel=axes[1])
 
     side = 0.46 if few else 0.16
-    return picture(label, 1.9 + side * len(columns), 1.4 + side * 0.8 * len(rows), draw)
+    left, below = (max(len(shorten(x, 28)) for x in names) for names in (rows, columns))
+    width = 0.3 + 0.075 * left + side * len(columns) + 0.2 * bool(axes[0])
+    height = 0.3 + 0.05 * below + 0.8 * side * len(rows) + 0.2 * bool(axes[1])
+    return picture(label, width, height, draw)
 
 
 def shorten(text: str, most: int = 32) -> str:

@@ -41,7 +41,7 @@ class Cell:
         """The interval, or nothing."""
         if np.isnan(self.low) or np.isnan(self.high):
             return ""
-        return f"{decimals(self.low)} – {decimals(self.high)}"
+        return f"{decimals(self.low)}\u2009–\u2009{decimals(self.high)}"
 
 
 @dataclass(frozen=True)
