@@ -31,6 +31,7 @@ LAYERS = [
     {"blend", "metric", "pipeline", "scoring"},
     {"catalogue"},
     {"judge"},
+    {"report"},
     {"cli"},
 ]
 

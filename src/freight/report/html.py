@@ -1,0 +1,53 @@
+"""Pages that are one file: style, script and pictures inside, nothing fetched, all text escaped.
+
+A browser is told to run no script but ours and to fetch nothing at all, whatever a text contains.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from freight.errors import InvalidInput, MissingPart
+
+
+def render(template: str, **content: Any) -> str:
+    """A page out of one of our templates."""
+    try:
+        import jinja2
+    except ImportError as error:
+        raise MissingPart.extra("jinja2", "report") from error
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_source),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    script = _source("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    page = environment.get_template(template)
+    return page.render(script=script, script_digest=digest, style=_source("page.css"), **content)
+
+
+def check_page(path: Path) -> None:
+    """Before any work: a place that cannot be written is no surprise at the end of it."""
+    if path.suffix not in (".html", ".htm"):
+        raise InvalidInput(f"{path} does not end in .html")
+    if not path.parent.is_dir():
+        raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
+
+
+def write_page(page: str, path: Path) -> None:
+    """Write whole or not at all; half a character, which UTF-8 has no place for, becomes a mark."""
+    check_page(path)
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(page.encode("utf-8", "replace"))
+    part.replace(path)
+
+
+def _source(name: str) -> str:
+    return resources.files("freight.report").joinpath("templates", name).read_text("utf-8")

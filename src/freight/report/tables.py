@@ -1,0 +1,144 @@
+"""The table of a study: metrics by sets with an average, the best and the second best marked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+
+from freight.judge.study import Agreement, Study
+from freight.types import Array
+
+_STYLES = {0: "", 1: "bold", 2: "underline"}
+_STATISTICS = {
+    "pearson": "Pearson's r",
+    "spearman": "Spearman's ρ",
+    "kendall": "Kendall's τ",
+    "tau": "DARR τ",
+    "mse": "mean squared error",
+    "mae": "mean absolute error",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number with its interval, where it has one; `place` is 1 for the best, 2 for the second."""
+
+    value: float
+    low: float = np.nan
+    high: float = np.nan
+    place: int = 0
+
+    @property
+    def text(self) -> str:
+        """Three decimals, or a dash for what could not be computed."""
+        return decimals(self.value)
+
+    @property
+    def interval(self) -> str:
+        """The interval, or nothing."""
+        if np.isnan(self.low) or np.isnan(self.high):
+            return ""
+        return f"{decimals(self.low)}\u2009–\u2009{decimals(self.high)}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A metric's cells, one a column."""
+
+    metric: str
+    cells: tuple[Cell, ...]
+
+
+def table_columns(study: Study) -> list[str]:
+    """What stands above the cells: sets, criteria or both, and the average of several."""
+    columns = [column_label(study, *key) for key in set_criteria(study)]
+    return [*columns, "average"] if len(columns) > 1 else columns
+
+
+def table_rows(study: Study) -> list[Row]:
+    """A row a metric, in the order of the study; a metric without all its cells has no average."""
+    found = {(a.metric, a.set, a.human): a for a in study.agreements}
+    keys = set_criteria(study)
+    cells = [[_cell(found.get((metric, *key))) for key in keys] for metric in study.metrics]
+    if len(keys) > 1:
+        for row in cells:
+            row.append(Cell(float(np.mean([cell.value for cell in row]))))
+    values = np.array([[cell.value for cell in row] for row in cells])
+    places = _places(values if higher_is_better(study) else -values)
+    return [
+        Row(metric, tuple(_placed(*pair) for pair in zip(row, ranks, strict=True)))
+        for metric, row, ranks in zip(study.metrics, cells, places, strict=True)
+    ]
+
+
+def rich_table(study: Study) -> Table:
+    """The same for a terminal."""
+    arrow = "↑" if higher_is_better(study) else "↓"
+    table = Table(title=f"{statistic_name(study)}{arrow}, {level_name(study)}")
+    table.add_column("metric", overflow="fold")
+    for name in table_columns(study):
+        table.add_column(Text(name), justify="right", overflow="fold")
+    for row in table_rows(study):
+        cells = (Text(cell.text, style=_STYLES[cell.place]) for cell in row.cells)
+        table.add_row(Text(row.metric), *cells)
+    return table
+
+
+def set_criteria(study: Study) -> list[tuple[str, str]]:
+    """Every set and criterion that there is an agreement for, once, in order."""
+    return list(dict.fromkeys((a.set, a.human) for a in study.agreements))
+
+
+def column_label(study: Study, name: str, human: str) -> str:
+    """The parts of a set's name and its criterion that tell it from the others."""
+    sets, humans = ({key[k] for key in set_criteria(study)} for k in (0, 1))
+    if len(sets) == 1 and len(humans) > 1:
+        return human
+    first, _, rest = name.partition(" ")
+    if len(sets) > 1 and rest and all(one.startswith(f"{first} ") for one in sets):
+        name = rest
+    return f"{name} · {human}" if len(humans) > 1 else name
+
+
+def statistic_name(study: Study) -> str:
+    """The statistic as people say it."""
+    return _STATISTICS.get(study.statistic, study.statistic)
+
+
+def level_name(study: Study) -> str:
+    """The level as people say it."""
+    return "preferences" if study.level == "darr" else f"{study.level} level"
+
+
+def higher_is_better(study: Study) -> bool:
+    """True but for errors."""
+    return study.statistic not in ("mse", "mae")
+
+
+def decimals(value: float) -> str:
+    """Three of them with a true minus sign; a dash for what is no number."""
+    return "–" if np.isnan(value) else f"{value:.3f}".replace("-", "−")
+
+
+def _cell(agreement: Agreement | None) -> Cell:
+    if agreement is None:
+        return Cell(np.nan)
+    return Cell(agreement.value, agreement.low, agreement.high)
+
+
+def _placed(cell: Cell, place: int) -> Cell:
+    return Cell(cell.value, cell.low, cell.high, int(place))
+
+
+def _places(values: Array) -> Array:
+    """By column: 1 for all that show the highest number, 2 for all that show the next."""
+    shown = np.round(values, 3)
+    places = np.zeros(shown.shape, dtype=int)
+    for column, place in zip(shown.T, places.T, strict=True):
+        best = np.unique(column[~np.isnan(column)])[::-1][:2]
+        for rank, value in enumerate(best, 1):
+            place[column == value] = rank if len(column) > 1 else 0
+    return places

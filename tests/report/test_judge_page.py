@@ -1,0 +1,248 @@
+"""The page of a study, as a file and in a real browser."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from freight.errors import InvalidInput, MissingPart
+from freight.judge.study import Study
+from freight.report.judge import write_judge_report
+from studies import NOISE, preferred, rated, study
+
+HOSTILE = (
+    '</td></style></script><script>document.title="owned"</script>'
+    '<img src=x onerror="alert(1)">&lt;'
+)
+DRAWING = {"svg", "g", "defs", "path", "use", "text", "image", "clippath", "rect"}
+Browser = Callable[[str], tuple[str, str]]
+
+
+class Elements(HTMLParser):
+    """Every element of a page by name, what they link to, and the text outside style and script."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.names: Counter[str] = Counter()
+        self.links: list[str] = []
+        self.text = ""
+        self._within: str = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names[tag] += 1
+        self._within = tag
+        self.links += [v or "" for k, v in attrs if k in ("src", "href", "xlink:href", "srcset")]
+        assert not [k for k, _ in attrs if k.startswith("on")]
+
+    def handle_data(self, data: str) -> None:
+        if self._within not in ("style", "script"):
+            self.text += data
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Browser:
+    program = shutil.which("chromium")
+    if program is None:
+        message = "chromium is not here (Debian: apt-get install chromium)"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+
+    def opened(page: str) -> tuple[str, str]:
+        """What became of a page, and what its console said."""
+        file = tmp_path / "page.html"
+        file.write_text(page, encoding="utf-8")
+        command = [
+            program, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+            f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", file.as_uri(),
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+        return done.stdout, "\n".join(said)
+
+    return opened
+
+
+def page_of(made: Study, folder: Path) -> str:
+    write_judge_report(made, folder / "report.html")
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+def studies() -> dict[str, Study]:
+    one = rated("realsumm", 40, 6, ("recall",))
+    whole = replace(one, human={}, system_human={"recall": np.arange(6.0)})
+    return {
+        "sets": study(*(rated(f"wmt {p}", 40, 3, ("da",)) for p in ("cs-en", "de-en"))),
+        "criteria": study(rated("webnlg", 40, 4, ("fluency", "relevance"))),
+        "preferences": study(preferred("darr et-en", 60, 5, 200), level="darr"),
+        "systems": study(one, level="system"),
+        "systems judged as wholes": replace(study(one, level="system"), sets=(whole,)),
+        "one metric": study(one, metrics=tuple(NOISE)[:1], significance={}, between_metrics={}),
+    }
+
+
+STUDIES = studies()
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_page_is_one_file(name: str, tmp_path: Path) -> None:
+    page = page_of(STUDIES[name], tmp_path)
+    found = Elements(page)
+    assert all(link.startswith(("data:", "#")) for link in found.links)
+    assert "http://" not in page
+    assert "https://" not in page
+    assert "@import" not in page
+    assert set(re.findall(r"url\((.)", page)) <= {"#"}
+    assert all(metric in found.text for metric in STUDIES[name].metrics)
+    assert all(line in found.text for line in STUDIES[name].signatures)
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_browser_opens_it_without_complaint(name: str, tmp_path: Path, browser: Browser) -> None:
+    _, said = browser(page_of(STUDIES[name], tmp_path))
+    assert said == ""
+
+
+def test_the_console_is_heard(browser: Browser) -> None:
+    _, said = browser("<script>console.error('heard')</script>")
+    assert "heard" in said
+
+
+def hostile(made: Study) -> Study:
+    """The same study, every text and name of which ends in tags and scripts."""
+
+    def bad(text: str) -> str:
+        return text + HOSTILE
+
+    def named(keys: dict[tuple[str, str], np.ndarray]) -> dict[tuple[str, str], np.ndarray]:  # type: ignore[type-arg]
+        return {(bad(a), bad(b)): x for (a, b), x in keys.items()}
+
+    sets = tuple(
+        replace(
+            one,
+            name=bad(one.name),
+            hyps=tuple(map(bad, one.hyps)),
+            refs=tuple(tuple(map(bad, several)) for several in one.refs),
+            system_names=tuple(map(bad, one.system_names)),
+            human={bad(k): x for k, x in one.human.items()},
+        )
+        for one in made.sets
+    )
+    return replace(
+        made,
+        metrics=tuple(map(bad, made.metrics)),
+        sets=sets,
+        humans=tuple(map(bad, made.humans)),
+        scores=named(made.scores),
+        agreements=tuple(
+            replace(a, metric=bad(a.metric), set=bad(a.set), human=bad(a.human))
+            for a in made.agreements
+        ),
+        significance=named(made.significance),
+        between_metrics={bad(k): x for k, x in made.between_metrics.items()},
+        between_humans={bad(k): x for k, x in made.between_humans.items()},
+        signatures=tuple(map(bad, made.signatures)),
+        notes=tuple(map(bad, made.notes)),
+    )
+
+
+@pytest.mark.parametrize("name", ["criteria", "systems"])
+def test_tags_in_texts_stay_text(name: str, tmp_path: Path, browser: Browser) -> None:
+    tame = replace(STUDIES[name], notes=("!tuned and tested on the same rows", "3 rows left out"))
+    expected, _ = browser(page_of(tame, tmp_path))
+    found, said = browser(page_of(hostile(tame), tmp_path))
+    assert said == ""
+    # How many ticks an axis has depends on the room that names leave.
+    names = [
+        Counter({k: n for k, n in Elements(page).names.items() if k not in DRAWING})
+        for page in (found, expected)
+    ]
+    assert names[0] == names[1]
+    assert "<title>Metrics against people</title>" in found
+    hyp = next(h for h in tame.sets[0].hyps if h in expected)
+    assert hyp + HOSTILE in Elements(found).text
+
+
+def test_headings_sort_and_the_chooser_chooses(tmp_path: Path, browser: Browser) -> None:
+    page = page_of(STUDIES["sets"], tmp_path)
+    acts = """<script>
+      document.querySelectorAll("thead button")[1].click();
+      const select = document.querySelector("select");
+      select.value = "view2";
+      select.dispatchEvent(new Event("change"));
+    </script></body>"""
+    policy = re.compile('<meta http-equiv="Content-Security-Policy"[^>]*>')
+    found, said = browser(policy.sub("", page).replace("</body>", acts))
+    assert said == ""
+    first = re.findall(r'<th scope="row">[^<]*</th>\s*<td [^>]*data-value="([^"]*)"', found)
+    values = [float(value) for value in first]
+    assert len(values) == len(NOISE)
+    assert values == sorted(values, reverse=True)
+    assert re.search(r'<div class="view" id="view1" hidden', found)
+    assert re.search(r'<div class="view" id="view2">', found)
+
+
+def test_no_script_but_ours_may_run(tmp_path: Path, browser: Browser) -> None:
+    page = page_of(STUDIES["systems"], tmp_path)
+    found, said = browser(page.replace("</body>", "<script>document.title='owned'</script></body>"))
+    assert "Content Security Policy" in said
+    assert "<title>Metrics against people</title>" in found
+
+
+def test_warnings_stand_apart_from_notes(tmp_path: Path) -> None:
+    notes = "!tuned and tested on the same rows", "3 rows have no rating"
+    page = page_of(replace(STUDIES["systems"], notes=notes), tmp_path)
+    assert re.search(r'class="warning"[^>]*>.*tuned and tested on the same rows', page)
+    assert re.search(r"<li>3 rows have no rating</li>", page)
+
+
+def test_large_sets_and_many_of_them_give_small_pages(tmp_path: Path) -> None:
+    large = rated("large", 2400, 25, ("da",))
+    large = replace(large, hyps=tuple(text * 100 for text in large.hyps))
+    several = [rated(f"wmt {k}", 1000, 2, ("da",)) for k in range(14)]
+    for made, left_out in ((study(large), False), (study(*several), True)):
+        page = page_of(made, tmp_path)
+        assert len(page.encode()) < 5_000_000
+        assert ("no details of" in page) == left_out
+
+
+def test_scores_and_ratings_with_holes(tmp_path: Path) -> None:
+    made = STUDIES["sets"]
+    [first, *rest] = made.agreements
+    empty = replace(first, value=np.nan, low=np.nan, high=np.nan)
+    scores = {key: np.where(np.arange(len(x)) % 3, x, np.nan) for key, x in made.scores.items()}
+    page = page_of(replace(made, agreements=(empty, *rest), scores=scores), tmp_path)
+    assert "bert-score:f1</strong> agrees best" in page
+
+
+def test_half_a_character_is_written_as_a_mark(tmp_path: Path) -> None:
+    notes = ("broken \ud800 here",)
+    assert "broken ? here" in page_of(replace(STUDIES["systems"], notes=notes), tmp_path)
+
+
+@pytest.mark.parametrize(("place", "message"), [("x.pdf", "end in .html"), ("no/x.html", "folder")])
+def test_places_that_cannot_be_written(place: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        write_judge_report(STUDIES["systems"], tmp_path / place)
+
+
+@pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
+def test_what_is_missing_is_named(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingPart, match=rf"{package} is not installed.*freight\[report\]"):
+        write_judge_report(STUDIES["systems"], tmp_path / "report.html")
