@@ -30,6 +30,7 @@ LAYERS = [
     },
     {"blend", "metric", "pipeline", "scoring"},
     {"catalogue"},
+    {"judge"},
     {"cli"},
 ]
 

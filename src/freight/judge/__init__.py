@@ -1,0 +1,1 @@
+"""Judging metrics against people."""
