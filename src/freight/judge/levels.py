@@ -1,0 +1,160 @@
+"""What a level compares, and how often each input and system counts in it.
+
+A resample draws inputs, systems or both with replacement; here it is a row of counts. Point
+estimates, bootstraps and permutations all go through the same statistics, with other counts or
+other scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from freight.errors import InvalidInput
+from freight.types import Array
+
+
+class Draws(NamedTuple):
+    """How often each input (resample, input) and each system (resample, system) was drawn."""
+
+    segments: Array
+    systems: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The rows that count, and where each belongs: inputs and systems numbered from 0."""
+
+    rows: Array
+    segments: Array
+    systems: Array
+    size: int
+
+    @classmethod
+    def of(cls, rows: Array, size: int, segments: Array | None, systems: Array | None) -> Sample:
+        """These rows of `size`; without segments each is an input, without systems all are one."""
+        places = np.arange(size) if segments is None else _column("segments", segments, size)
+        makers = np.zeros(size, int) if systems is None else _column("systems", systems, size)
+        if not len(rows):
+            raise InvalidInput("no row has a human score; there is nothing to agree with")
+        rows = rows[np.argsort(places[rows], kind="stable")]
+        numbers = [np.unique(of[rows], return_inverse=True)[1] for of in (places, makers)]
+        return cls(rows, numbers[0], numbers[1], size)
+
+    @cached_property
+    def once(self) -> Draws:
+        """Every input and every system drawn once: the data as they are."""
+        return Draws(np.ones((1, self.segments.max() + 1)), np.ones((1, self.systems.max() + 1)))
+
+    def scores(self, metric: Array) -> Array:
+        """A metric's scores of these rows, (1, row), in their order."""
+        scores = _column("metric", metric, self.size)[self.rows].astype(np.float64)
+        bad = np.sort(self.rows[~np.isfinite(scores)])
+        if len(bad):
+            raise InvalidInput(
+                f"{len(bad)} of {len(scores)} metric scores are not finite, the first in row "
+                f"{bad[0]}; leave such rows out (human score nan), or mend them"
+            )
+        return scores[None]
+
+
+class Statistic(Protocol):
+    """A number that says how well scores agree with people; higher is better."""
+
+    @property
+    def sample(self) -> Sample:
+        """The rows that it looks at."""
+
+    def __call__(self, scores: Array, draws: Draws) -> Array:
+        """One number a resample, from scores (resample or 1, row) and draws (resample or 1, ·)."""
+
+
+def estimate(statistic: Statistic, metric: Array) -> float:
+    """The statistic of the data as they are."""
+    return float(statistic(statistic.sample.scores(metric), statistic.sample.once)[0])
+
+
+class Points(NamedTuple):
+    """Pairs of numbers to compare, group after group, every array (resample or 1, point)."""
+
+    metric: Array
+    human: Array
+    weights: Array
+    starts: Array
+    group_weights: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Rated:
+    """The rows that people gave a score, and the level on which they are compared."""
+
+    level: str
+    human: Array
+    sample: Sample
+
+    @classmethod
+    def of(
+        cls,
+        level: str,
+        human: Array,
+        segments: Array | None = None,
+        systems: Array | None = None,
+    ) -> Rated:
+        """Leave out the rows without a human score."""
+        if level not in LEVELS:
+            raise InvalidInput(f"level={level!r}; there is {', '.join(LEVELS)}")
+        if (level == "text" and segments is None) or (level == "system" and systems is None):
+            raise InvalidInput(f"level={level!r} needs to know each row's {NEEDS[level]}")
+        human = _column("human", human, len(human)).astype(np.float64)
+        rows = np.flatnonzero(~np.isnan(human))
+        sample = Sample.of(rows, len(human), segments, systems)
+        if np.isinf(human).any():
+            raise InvalidInput(f"the human score of row {np.isinf(human).argmax()} is infinite")
+        return cls(level, human[sample.rows], sample)
+
+    def points(self, scores: Array, draws: Draws) -> Points:
+        """What is compared."""
+        return LEVELS[self.level](self, scores, draws)
+
+
+def _all_rows(rated: Rated, scores: Array, draws: Draws) -> Points:
+    at = rated.sample
+    weights = draws.segments.take(at.segments, axis=1) * draws.systems.take(at.systems, axis=1)
+    return Points(scores, rated.human[None], weights, np.array([0, len(at.rows)]), np.ones((1, 1)))
+
+
+def _within_segments(rated: Rated, scores: Array, draws: Draws) -> Points:
+    at = rated.sample
+    starts = np.searchsorted(at.segments, np.arange(at.segments[-1] + 2))
+    weights = draws.systems.take(at.systems, axis=1)
+    return Points(scores, rated.human[None], weights, starts, draws.segments)
+
+
+def _system_means(rated: Rated, scores: Array, draws: Draws) -> Points:
+    at = rated.sample
+    member = np.eye(draws.systems.shape[1])[at.systems]
+    weights = draws.segments.take(at.segments, axis=1)
+    counts = weights @ member
+    divisor = np.maximum(counts, 1.0)  # a system may have no output for the inputs drawn
+    metric, human = ((side * weights) @ member / divisor for side in (scores, rated.human[None]))
+    present = draws.systems * (counts > 0)
+    return Points(metric, human, present, np.array([0, counts.shape[1]]), np.ones((1, 1)))
+
+
+LEVELS: dict[str, Callable[[Rated, Array, Draws], Points]] = {
+    "segment": _all_rows,
+    "text": _within_segments,
+    "system": _system_means,
+}
+NEEDS = {"text": "segment", "system": "system"}
+
+
+def _column(name: str, values: Array, size: int) -> Array:
+    values = np.asarray(values)
+    if values.shape != (size,):
+        raise InvalidInput(f"{name} has shape {values.shape}, and there are {size} rows")
+    return values
