@@ -30,7 +30,7 @@ LAYERS = [
     },
     {"blend", "metric", "pipeline", "scoring"},
     {"catalogue"},
-    {"judge"},
+    {"judge", "train"},
     {"report"},
     {"cli"},
 ]

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from freight.cli import cache, listing, sample, score
+from freight.cli import cache, listing, sample, score, train
 from freight.errors import FreightError
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app.command("metrics")(listing.metrics)
 app.command("encoders")(listing.encoders)
 app.command("version")(listing.version)
 app.add_typer(cache.app, name="cache")
+app.add_typer(train.app, name="train")
 
 
 def main() -> None:

@@ -136,7 +136,7 @@ def _fitted(metric: "Scorer", corpus: Corpus) -> "Scorer":
 
 
 @contextmanager
-def progress(segments: int) -> "Iterator[Tick | None]":
+def progress(total: int | None, label: str = "scoring") -> "Iterator[Tick | None]":
     """A bar on standard error, where that is a terminal."""
     if not sys.stderr.isatty():
         yield None
@@ -144,9 +144,9 @@ def progress(segments: int) -> "Iterator[Tick | None]":
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-    columns = "scoring", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    columns = label, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("score", total=segments)
+        task = bar.add_task(label, total=total)
         yield lambda count: bar.advance(task, count)
 
 

@@ -2,7 +2,7 @@
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,14 +14,18 @@ def lines(path: Path, encoding: str = "utf-8", shown: str | None = None) -> Iter
 
     Messages call the file `shown` where that is not its path.
     """
-    shown = shown or str(path)
     with open_bytes(path) as stream:
-        try:
-            for number, line in enumerate(stream, 1):
-                text = _decode(line, shown, number, encoding)
-                yield text.removeprefix("\ufeff") if number == 1 else text
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise InvalidInput(f"{shown} is not a whole gzip file ({error})") from None
+        yield from decoded(stream, encoding, shown or str(path))
+
+
+def decoded(stream: Iterable[bytes], encoding: str, shown: str) -> Iterator[str]:
+    """The lines of a stream of bytes, less a byte order mark."""
+    try:
+        for number, line in enumerate(stream, 1):
+            text = _decode(line, shown, number, encoding)
+            yield text.removeprefix("\ufeff") if number == 1 else text
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InvalidInput(f"{shown} is not a whole gzip file ({error})") from None
 
 
 def open_bytes(path: Path) -> BinaryIO:
