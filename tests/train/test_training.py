@@ -200,3 +200,14 @@ def test_what_cannot_be_trained(mistake: str) -> None:
     call, message = WRONG[mistake]
     with pytest.raises(freight.InvalidInput, match=message):
         call()
+
+
+def test_one_endless_word_does_not_fill_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("freight.train.vectors._LETTERS", 100)
+    found = train.cooccurrence(train.pack_texts([f"a {'x' * 60}"]), dim=2)
+    with pytest.raises(freight.InvalidInput, match=r"xxx\.\.\. has 60 letters.*write a \.bin"):
+        found.save(tmp_path / "v.npz")
+    found.save(tmp_path / "v.bin")
+    assert not (tmp_path / "v.npz").exists()

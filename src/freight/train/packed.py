@@ -137,29 +137,34 @@ class _Packing:
                 self._tick(1)
 
     def packed(self, min_count: int, origin: dict[str, Any]) -> Packed:
-        """Number the words anew by how frequent they are, those of one count by the alphabet."""
+        """What was added, with the words numbered anew by how frequent they are."""
         if not self.tokens:
             raise InvalidInput("the corpus has no words; is it empty, or --glob or --take wrong?")
         self._ids.flush()
         ids = np.memmap(self._ids, np.int32, "r+")
-        written = np.array(list(self._numbers))
-        counts = np.zeros(len(written), np.int64)
-        for chunk in _cut(ids):
-            counts += np.bincount(chunk, minlength=len(written))
-        order = np.lexsort((written, -counts))
-        order = order[counts[order] >= min_count]
-        if not len(order):
+        words, counts = _by_frequency(ids, list(self._numbers), min_count)
+        if not words:
             raise InvalidInput(f"no word stands in the corpus {min_count} times; lower --min-count")
-        ranks = np.full(len(written), -1, np.int32)
-        ranks[order] = np.arange(len(order))
-        for chunk in _cut(ids):
-            chunk[:] = ranks[chunk]
         offsets = np.concatenate(([0], np.cumsum(self._lengths)))
         about = {
             **origin, "lang": self._lang, "lower": self._lower, "min_count": min_count,
             "texts": self.texts, "tokens": self.tokens,
         }  # fmt: skip
-        return Packed(tuple(written[order].tolist()), counts[order], ids, offsets, about)
+        return Packed(words, counts, ids, offsets, about)
+
+
+def _by_frequency(ids: Array, written: list[str], least: int) -> tuple[tuple[str, ...], Array]:
+    """Number the words anew in place, the most frequent first, those of one count by alphabet."""
+    counts = np.zeros(len(written), np.int64)
+    for chunk in _cut(ids):
+        counts += np.bincount(chunk, minlength=len(written))
+    often = np.flatnonzero(counts >= least).tolist()
+    order = sorted(often, key=lambda word: (-counts[word], written[word]))
+    ranks = np.full(len(written), -1, np.int32)
+    ranks[order] = np.arange(len(order))
+    for chunk in _cut(ids):
+        chunk[:] = ranks[chunk]
+    return tuple(written[word] for word in order), counts[order]
 
 
 def _cut(ids: Array) -> Iterator[Array]:

@@ -14,6 +14,8 @@ import numpy as np
 from freight.errors import InvalidInput, MissingPart
 from freight.types import Array
 
+_LETTERS = 2**28  # in an .npz, where each takes four bytes
+
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
@@ -89,6 +91,12 @@ def _keyed(path: Path, found: WordVectors, about: str) -> None:
 
 
 def _arrays(path: Path, found: WordVectors, about: str) -> None:
+    longest = max(found.words, key=len)
+    if len(longest) * len(found.words) > _LETTERS:
+        raise InvalidInput(
+            f"{longest[:20]}... has {len(longest):,} letters, and an .npz gives every word as much"
+            " room; write a .bin, or raise --min-count"
+        )
     with path.open("wb") as stream:
         np.savez(stream, words=np.array(found.words), vectors=found.vectors, provenance=about)
 
