@@ -9,21 +9,20 @@ mean score / 10. Without --java only vectors that are there already take part.
 """
 
 import argparse
-import gzip
-import json
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
-from scipy import stats
 
 import freight
 from freight import train
 from freight.clouds import Encoder
+from freight.data.judgements import read_judgements
+from freight.judge.correlation import CORRELATIONS
+from freight.judge.error import mae, mse, scaled
 from freight.types import Array
 
 DATA = Path(os.environ.get("FREIGHT_DATA", Path(__file__).parents[2] / "shared"))
@@ -94,31 +93,30 @@ def trained(
 
 def agreement(encoders: dict[str, Encoder], clip: bool) -> Table:
     """How far each variant is from people, and how alike they order the pairs."""
-    with gzip.open(DATA / "data/wrdscore.jsonl.gz", "rt", encoding="utf-8") as stream:
-        rows = [json.loads(line) for line in stream]
-    hyps, refs = [row["hyp"] for row in rows], [row["refs"][0] for row in rows]
-    human = np.array([row["human"]["score"] for row in rows]) / 10
-    table = Table("vectors", "metric", title=f"{len(rows)} pairs of names against people")
+    pairs = read_judgements(DATA / "data/wrdscore.jsonl.gz")
+    human = scaled(pairs.human["score"], 0, 10)
+    table = Table("vectors", "metric", title=f"{len(pairs.hyps)} pairs of names against people")
     for name in ("MSE", "MAE", "Pearson", "Spearman", "Kendall"):
         table.add_column(name, justify="right")
     for name, errors in PUBLISHED.items():
         table.add_row("", name, *(f"{error:.4f}" for error in errors))
-    rouge = freight.load("rouge-1").score(hyps, refs)["score"]
+    rouge = freight.load("rouge-1").score(pairs.hyps, pairs.refs)["score"]
     table.add_row("", "rouge-1", *figures(rouge, human))
     for vectors, encoder in encoders.items():
         table.add_section()
         for metric in ("wrd-score", "wrd-score-code"):
-            scores = freight.load(metric, encoder=encoder, clip=clip).score(hyps, refs)["f1"]
+            scorer = freight.load(metric, encoder=encoder, clip=clip)
+            scores = scorer.score(pairs.hyps, pairs.refs)["f1"]
             table.add_row(vectors, metric, *figures(scores, human))
     return table
 
 
 def figures(scores: Array, human: Array) -> Iterator[str]:
     """Mean squared and absolute error, and three correlations."""
-    yield f"{np.mean((scores - human) ** 2):.4f}"
-    yield f"{np.mean(np.abs(scores - human)):.4f}"
-    for correlation in (stats.pearsonr, stats.spearmanr, stats.kendalltau):
-        yield f"{correlation(scores, human)[0]:.3f}"
+    for error in (mse, mae):
+        yield f"{error(scores, human):.4f}"
+    for correlation in CORRELATIONS.values():
+        yield f"{correlation(scores, human):.3f}"
 
 
 def examples(encoders: dict[str, Encoder]) -> Table:
