@@ -26,6 +26,7 @@ LAYERS = [
         "pairings",
         "readouts",
         "signatures",
+        "standards",
         "weightings",
     },
     {"blend", "metric", "pipeline", "scoring"},

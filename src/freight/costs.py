@@ -25,6 +25,17 @@ def clipped_cosine(pairs: Pairs) -> Tensor:
     return 1.0 - _similarity(pairs).clamp(min=0.0)
 
 
+@dataclass(frozen=True)
+class LogCosine:
+    """Minus the logarithm of cosine similarity, which counts as `floor` where it is less."""
+
+    floor: float
+
+    def __call__(self, pairs: Pairs) -> Tensor:
+        """0 for the same direction, -log(floor) at most."""
+        return -_similarity(pairs).clamp(self.floor, 1.0).log()
+
+
 def squared_euclidean(pairs: Pairs) -> Tensor:
     """The squared distance between the points."""
     hyp, ref = _points(pairs)
@@ -64,6 +75,37 @@ class Mix:
         """The sum."""
         mixed = [weight * cost(pairs)[: len(pairs.which)] for weight, cost in self.parts]
         return torch.stack([part.double() for part in mixed]).sum(dim=0)
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """A cost in which the units before and behind count too, each by this weight.
+
+    Moving a unit is dearer where what stands beside it would not move along.
+    """
+
+    cost: Cost
+    weight: float
+
+    def __call__(self, pairs: Pairs) -> Tensor:
+        """The weighted mean over the places where both sides have a neighbour."""
+        cost = self.cost(pairs)[: len(pairs.which)]
+        if self.weight == 0.0:
+            return cost
+        inside = _inside(pairs, cost)
+        total, count = cost * inside, inside.clone()
+        for part, of in ((total.clone(), total), (inside, count)):
+            of[:, 1:, 1:] += self.weight * part[:, :-1, :-1]
+            of[:, :-1, :-1] += self.weight * part[:, 1:, 1:]
+        return total / count.clamp(min=self.weight)
+
+
+def _inside(pairs: Pairs, cost: Tensor) -> Tensor:
+    """1 where both units exist (pair, unit, unit), 0 in the padding."""
+    place = torch.arange(cost.shape[1], device=cost.device)
+    sides = (torch.as_tensor(n, device=cost.device) for n in (pairs.hyp_sizes, pairs.ref_sizes))
+    hyp, ref = (place < size[:, None] for size in sides)
+    return (hyp[:, :, None] & ref[:, None, :]).to(cost.dtype)
 
 
 def _similarity(pairs: Pairs) -> Tensor:

@@ -109,6 +109,23 @@ class Similarity:
 
 
 @dataclass(frozen=True)
+class LazyAndGreedy:
+    """exp(-d), d being a lazy plan's objective and, by the share `greedy`, the mean of two others.
+
+    The others hold hyp and ref in turn: every unit goes to its nearest.
+    """
+
+    greedy: float
+
+    def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
+        """The one column."""
+        lazy, precise, complete = plans
+        nearest = (precise.transport + complete.transport) / 2.0
+        far = (1.0 - self.greedy) * lazy.objective + self.greedy * nearest
+        return Reading({"score": np.exp(-np.maximum(far, 0.0))}, {})
+
+
+@dataclass(frozen=True)
 class Fragmented:
     """WMDO: the distance, more for broken word order, more for words without a vector."""
 

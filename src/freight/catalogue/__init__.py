@@ -9,6 +9,7 @@ from freight.errors import InvalidInput
 from freight.scoring import Scorer
 
 METRICS = {
+    "freight": "freight:freight",
     "lazy-emd": "lazy_emd:lazy_emd",
     "emd": "emd:emd",
     "bert-score": "bert_score:bert_score",

@@ -8,6 +8,7 @@ from freight.clouds import Encoder
 from freight.encoding import DISTILLED, EMBEDDED, best_layer, encoder, is_static
 from freight.errors import InvalidInput
 from freight.frequencies import Idf
+from freight.standards import Standardised
 from freight.weightings import MASSES, Barycenter, Mass, Weighting
 
 Layer = int | str | Sequence[int] | None
@@ -21,6 +22,7 @@ UNITS: dict[str, tuple[units.Units, units.Units]] = {
 
 JOINS = {"mean": joins.mean, "unit-mean": joins.unit_mean, "power-means": joins.power_means}
 BARYCENTER = "barycenter"
+STANDARDISED = "standardised"
 
 
 class Source(NamedTuple):
@@ -48,16 +50,17 @@ def source(
     """Read the names that a user gives; special tokens are absent, present, or even weighed."""
     found = encoder(chosen)
     among("unit", unit, UNITS)
-    among("join", join, [*JOINS, BARYCENTER])
+    among("join", join, [*JOINS, BARYCENTER, STANDARDISED])
     among("mass", mass, MASSES)
     if idf is not None:
         among("idf", idf, ("ref", "own"))
-    joined = JOINS.get(join, joins.mean)
+    layers = hidden_states(found, layer)
+    joined = Standardised(found, layers) if join == STANDARDISED else JOINS.get(join, joins.mean)
     learnt = None if idf is None else Idf(one_added=one_added)
     masses = Mass(learnt, mass, weighed, joined)
     weighting = Barycenter(masses) if join == BARYCENTER else masses
     own = weighting if idf == "own" else None
-    return Source(found, hidden_states(found, layer), UNITS[unit][special], weighting, own)
+    return Source(found, layers, UNITS[unit][special], weighting, own)
 
 
 def word_source(

@@ -1,0 +1,58 @@
+"""Vectors by the encoder's own standard: what is usual in a text is taken off, layer by layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from freight.clouds import Encoder
+from freight.units import tokens
+
+SENTENCES = "sentences.txt"
+_LEAST = 1e-4
+
+
+@dataclass(frozen=True)
+class Standardised:
+    """Layers end to end, each with its mean taken off, divided by its spread, of unit length.
+
+    The cosine of two such vectors is the mean of the layers' cosines. Mean and spread of every
+    dimension come from the bundled sentences, so that they are the encoder's own and a score
+    depends on nothing but its two texts. The sentences are dense in names: an origin among names
+    sets other words apart best.
+    """
+
+    encoder: Encoder
+    layers: tuple[int, ...]
+
+    @property
+    def identity(self) -> str:
+        """What it is computed from; the encoder and the layers are named elsewhere."""
+        return f"standardised on {len(sentences())} sentences"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickles is the specification; the statistics are found again where needed."""
+        return {"encoder": self.encoder, "layers": self.layers}
+
+    def __call__(self, layers: Tensor) -> Tensor:
+        """One vector (unit, layer * dim) out of (unit, layer, dim)."""
+        mean, spread = (part.to(layers.device) for part in self._moments)
+        return normalize((layers.float() - mean) / spread, dim=-1).flatten(1)
+
+    @cached_property
+    def _moments(self) -> tuple[Tensor, Tensor]:
+        points = tokens(self.encoder.encode(sentences(), self.layers)).layers.double()
+        spread = points.std(dim=0, correction=0)
+        floor = _LEAST * spread.mean(dim=-1, keepdim=True).clamp(min=torch.finfo(spread.dtype).tiny)
+        return points.mean(dim=0).float(), torch.maximum(spread, floor).float()
+
+
+def sentences() -> list[str]:
+    """English sentences that came with the library."""
+    return files("freight").joinpath(SENTENCES).read_text("utf-8").splitlines()
