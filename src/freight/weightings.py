@@ -109,10 +109,11 @@ class Barycenter:
         layers = normalize(cloud.layers, dim=-1).cpu().numpy()
         weighed = self.mass(cloud)
         sizes = np.diff(cloud.offsets)
+        heavy = np.bincount(cloud.owner, weighed.weights, len(sizes)) > 0
         points = np.zeros((len(cloud.ids), layers.shape[2]))
         notes = list(weighed.notes)
-        for size in np.unique(sizes[sizes > 0]):
-            texts = np.flatnonzero(sizes == size)
+        for size in np.unique(sizes[heavy]):
+            texts = np.flatnonzero((sizes == size) & heavy)
             units = cloud.offsets[texts][:, None] + np.arange(size)
             found = barycenter(layers[units].swapaxes(1, 2), weighed.weights[units], strict=False)
             points[units] = found.points

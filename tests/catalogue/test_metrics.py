@@ -59,6 +59,14 @@ def test_it_pickles_and_repeats(name: str) -> None:
         assert first[column.name].tolist() == second[column.name].tolist()
 
 
+def test_an_empty_text_without_idf_mass_has_no_barycentre_and_is_flagged() -> None:
+    result = freight.load("bary-score", idf="ref").score(
+        ["", "one", "two"], ["four", "five", "six"]
+    )
+    assert result.flags[0] == ("empty side",)
+    assert np.isfinite(result["distance"]).all()
+
+
 @every_metric
 def test_an_empty_side_is_flagged_and_scored_as_declared(name: str) -> None:
     metric = fitted(name)
