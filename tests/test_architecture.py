@@ -13,7 +13,7 @@ import freight
 PACKAGE = Path(freight.__file__).parent
 # A layer may import the ones before it; the names inside one layer may import each other.
 LAYERS = [
-    {"errors", "kernels"},
+    {"errors", "folders", "kernels"},
     {"totals", "types", "results"},
     {"clouds", "solvers"},
     {"encoding", "units", "data"},

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from freight.catalogue import default_encoder, load, metrics, parameters, presets
+    from freight.data.judgements import Judgements, read_judgements
     from freight.encoding import encoder, encoders, with_cache
     from freight.errors import FreightError, InvalidInput, MissingPart, NotConverged
     from freight.kernels import set_threads
@@ -25,6 +26,7 @@ __all__ = [
     "Column",
     "FreightError",
     "InvalidInput",
+    "Judgements",
     "Metric",
     "MissingPart",
     "NotConverged",
@@ -39,6 +41,7 @@ __all__ = [
     "metrics",
     "parameters",
     "presets",
+    "read_judgements",
     "score_stream",
     "score_together",
     "set_threads",
@@ -48,6 +51,7 @@ __all__ = [
 
 _HOMES = {
     "catalogue": ("default_encoder", "load", "metrics", "parameters", "presets"),
+    "data.judgements": ("Judgements", "read_judgements"),
     "encoding": ("encoder", "encoders", "with_cache"),
     "errors": ("FreightError", "InvalidInput", "MissingPart", "NotConverged"),
     "kernels": ("set_threads",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +10,13 @@ from typing import Any
 import numpy as np
 
 from freight.types import Array
+
+_SHARE = re.compile(r"\s*\d+%$")
+
+
+def flag_kind(flag: str) -> str:
+    """A flag without the percentage that it ends in, so that flags of a kind can be counted."""
+    return _SHARE.sub("", flag)
 
 
 @dataclass(frozen=True)

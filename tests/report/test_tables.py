@@ -5,7 +5,8 @@ import pytest
 from rich.console import Console
 
 from freight.judge.study import Agreement, Study
-from freight.report.tables import rich_table, table_columns, table_rows
+from freight.report.tables import table_columns, table_rows
+from freight.report.terminal import agreement_tables
 from studies import NOISE, preferred, rated, study
 
 PAIRS = tuple(rated(f"wmt15-da {pair}", 30, 3, ("da_z",)) for pair in ("cs-en", "de-en"))
@@ -68,7 +69,7 @@ def test_headings_say_what_differs(
 
 def test_the_terminal_shows_whole_names_and_marks_the_best() -> None:
     console = Console(width=100, force_terminal=True, color_system="standard", record=True)
-    console.print(rich_table(study(*PAIRS)))
+    console.print(*agreement_tables(study(*PAIRS)))
     text = console.export_text(styles=False, clear=False)
     assert all(name in text for name in NOISE)
     assert "Pearson's r↑, segment level" in text
@@ -78,7 +79,7 @@ def test_the_terminal_shows_whole_names_and_marks_the_best() -> None:
 
 def test_names_in_brackets_are_no_markup() -> None:
     console = Console(width=100, record=True)
-    console.print(rich_table(agreed({"a[bold]b[/]": [0.1, 0.2], "c": [0.3, 0.1]})))
+    console.print(*agreement_tables(agreed({"a[bold]b[/]": [0.1, 0.2], "c": [0.3, 0.1]})))
     assert "a[bold]b[/]" in console.export_text()
 
 

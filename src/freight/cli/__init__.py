@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from freight.cli import cache, listing, sample, score, train
+from freight.cli import cache, judge, listing, sample, score, train
 from freight.errors import FreightError
 
 app = typer.Typer(
@@ -14,6 +14,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("score")(score.score)
+app.command("judge")(judge.judge)
 app.command("sample")(sample.sample)
 app.command("metrics")(listing.metrics)
 app.command("encoders")(listing.encoders)

@@ -33,23 +33,55 @@ def parse_settings(settings: list[str]) -> dict[str, Any]:
     return found
 
 
+def parse_conditions(items: list[str]) -> dict[str, str]:
+    """From COLUMN=VALUE to what rows have to have."""
+    found = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise InvalidInput(f"--where {item} lacks a value; write --where {item}=VALUE")
+        found[name] = value
+    return found
+
+
+def parse_scale(scale: str | None) -> tuple[float, float] | None:
+    """From LOW:HIGH to two numbers."""
+    if scale is None:
+        return None
+    low, _, high = scale.partition(":")
+    try:
+        found = float(low), float(high)
+    except ValueError:
+        raise InvalidInput(f"--scale {scale} is not of the form 0:10") from None
+    if not found[0] < found[1]:
+        raise InvalidInput(f"--scale {scale} is empty; write the lower number first")
+    return found
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def wanted_metrics(
     names: list[str],
     encoder: str | None,
     options: Mapping[str, Any],
     settings: Mapping[str, Any],
     cache: bool = False,
+    every: bool = True,
 ) -> list[Wanted]:
     """Load each metric once, with the settings that are for it, and the columns asked for.
 
-    A setting goes to every metric that knows it, METRIC.NAME to that one alone.
+    A setting goes to every metric that knows it, METRIC.NAME to that one alone. A name alone is for
+    every column of a metric, or else for the primary one.
     """
     import freight
 
     columns: dict[str, list[str]] = {}
     for wanted in names:
         name, colon, column = wanted.partition(":")
-        columns.setdefault(name, []).extend([column] if colon else [])
+        columns.setdefault(name, []).extend([column] if colon else [] if every else [""])
     unused = set(settings)
     found = []
     for name, picked in columns.items():
@@ -95,6 +127,7 @@ def _settings(metric: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any],
 
 def _columns(metric: "Scorer", picked: list[str]) -> tuple[str, ...]:
     there = [column.name for column in metric.columns]
+    picked = [column or there[0] for column in picked]
     for column in picked:
         if column not in there:
             raise InvalidInput(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freight.cli.options import parse_settings, wanted_metrics
+from freight.cli.options import parse_conditions, parse_scale, parse_settings, wanted_metrics
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def sample(
     if (data is None) == (read is None):
         raise typer.BadParameter("give DATA to draw from, or --read SHEET")
     if read is not None:
-        _read_back(read, output, _range(scale), encoding)
+        _read_back(read, output, parse_scale(scale), encoding)
         return
     if data is None or output is None:
         raise typer.BadParameter("say where the sheet goes, with -o sheet.csv")
@@ -75,8 +75,8 @@ def sample(
     if instructions is not None and not instructions.parent.is_dir():
         raise InvalidInput(f"there is no folder {instructions.parent} for {instructions.name}")
     strata = [Stratum.parse(text) for text in stratum or ()] or list(WRD_SCORE)
-    low, high = _range(scale) or (0.0, 10.0)
-    texts = read_judgements(data, human=(), where=_conditions(where or []), encoding=encoding)
+    low, high = parse_scale(scale) or (0.0, 10.0)
+    texts = read_judgements(data, human=(), where=parse_conditions(where or []), encoding=encoding)
     scores, rouge = _scores(texts, metric, encoder, parse_settings(settings or []), strata)
     drawn = draw(texts, scores, count, strata, rouge, seed, fill)
     write_sheet(output, texts, drawn, scores, raters)
@@ -84,29 +84,6 @@ def sample(
         said = INSTRUCTIONS.format(low=low, high=high, middle=(low + high) / 2)
         instructions.write_text(said, encoding="utf-8")
     _show_sample(output, drawn, strata)
-
-
-def _range(scale: str | None) -> tuple[float, float] | None:
-    if scale is None:
-        return None
-    low, _, high = scale.partition(":")
-    try:
-        found = float(low), float(high)
-    except ValueError:
-        raise InvalidInput(f"--scale {scale} is not of the form 0:10") from None
-    if not found[0] < found[1]:
-        raise InvalidInput(f"--scale {scale} is empty; write the lower number first")
-    return found
-
-
-def _conditions(items: list[str]) -> dict[str, str]:
-    found = {}
-    for item in items:
-        name, equals, value = item.partition("=")
-        if not equals:
-            raise InvalidInput(f"--where {item} lacks a value; write --where {item}=VALUE")
-        found[name] = value
-    return found
 
 
 def _scores(

@@ -5,11 +5,11 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freight.cli.options import Wanted, parse_settings, wanted_metrics
+from freight.cli.options import Wanted, given, parse_settings, wanted_metrics
 from freight.cli.summary import Summary, table_columns
 from freight.data import Corpus
 from freight.data.tables import TableWriter, check_ending
@@ -76,7 +76,7 @@ def score(
             Corpus(hyp, refs or (), encoding, hyp_column, ref_column or ())
         )
         watch.lap("read")
-        named = _given(layer=layer, lang=lang, preset=preset)
+        named = given(layer=layer, lang=lang, preset=preset)
         if threads is not None:
             import freight
 
@@ -84,7 +84,7 @@ def score(
         wanted = wanted_metrics(
             metric or [_DEFAULT],
             encoder,
-            _given(device=device, dtype=dtype),
+            given(device=device, dtype=dtype),
             {**named, **parse_settings(settings or [])},
             cache,
         )
@@ -122,10 +122,6 @@ def run(
             summary.add(results)
     watch.lap("score")
     return summary
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _fitted(metric: "Scorer", corpus: Corpus) -> "Scorer":

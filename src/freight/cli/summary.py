@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from freight.cli.options import Wanted
+from freight.results import flag_kind
 
 if TYPE_CHECKING:
     from freight.results import Result
@@ -33,7 +34,7 @@ class Summary:
         for k, result in enumerate(results):
             self._tallies[k] = self._tallies[k] + result.tally
             for flags in result.flags:
-                self._flags[k].update(flag.rstrip("0123456789%").strip() for flag in flags)
+                self._flags[k].update(flag_kind(flag) for flag in flags)
             if self._kept is not None:
                 self._kept[k].append(result)
         self._last = results

@@ -7,7 +7,6 @@ warm one by the scores.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -21,6 +20,7 @@ from freight.clouds import Cloud, Encoder, Tick
 from freight.encoding.entries import entries, picked, recall
 from freight.encoding.store import CacheInfo, Store
 from freight.errors import FreightError, InvalidInput
+from freight.folders import user_cache
 
 __all__ = ["LIMIT", "CacheInfo", "Cached", "cache_info", "clear_cache"]
 
@@ -104,8 +104,7 @@ def clear_cache(folder: str | None = None) -> int:
 def _place(folder: str | None) -> Path:
     if folder is not None:
         return Path(folder).expanduser().absolute()
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "freight" / "vectors"
+    return user_cache("vectors")
 
 
 def _device(encoder: Encoder) -> torch.device:

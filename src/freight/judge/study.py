@@ -1,18 +1,35 @@
-"""What a study of metrics against people found."""
+"""Studies of metrics against people: what is asked, and what was found."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from freight.data.judgements import Judgements
+from freight.errors import InvalidInput
+from freight.judge.cache import ScoreCache
+from freight.judge.comparisons import Chance, Comparison, comparison, criteria, ratings, settle
+from freight.judge.correlation import correlation_matrix
+from freight.judge.error import POWERS, scaled
+from freight.judge.notes import Notes
+from freight.judge.scores import Entrant, entrants, score_set
 from freight.types import Array
+
+if TYPE_CHECKING:
+    from freight.clouds import Tick
+    from freight.scoring import Scorer
 
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
     """How well one metric agrees with people on one set, by one criterion.
 
-    `human` is empty for preferences; `low` and `high` are a 95 % bootstrap interval.
+    `human` is empty for preferences; `low` and `high` are a 95 % bootstrap interval. `rows` were
+    compared, or pairs of them for preferences; `skipped` segments had nothing to say.
     """
 
     metric: str
@@ -30,8 +47,8 @@ class Study:
     """Several metrics on several sets: scores that are higher for better, and what they are worth.
 
     `scores` are by metric and set, a number a row; `significance` by set and criterion: the
-    one-sided p that the metric of the row beats that of the column. A note that starts with "!" is
-    a warning.
+    one-sided p that the metric of the row beats that of the column. `between_humans` has the
+    criteria of a set in the order of its agreements. A note that starts with "!" is a warning.
     """
 
     level: str
@@ -46,3 +63,151 @@ class Study:
     between_humans: dict[str, Array]
     signatures: tuple[str, ...]
     notes: tuple[str, ...]
+
+
+def judge(
+    scorers: Sequence[Scorer] | Mapping[str, Scorer],
+    sets: Judgements | Sequence[Judgements],
+    level: str | None = None,
+    statistic: str | None = None,
+    humans: Sequence[str] | None = None,
+    columns: Mapping[str, Sequence[str]] | None = None,
+    scale: tuple[float, float] | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    cache: ScoreCache | None = None,
+    notes: Sequence[str] = (),
+    tick: Tick | None = None,
+) -> Study:
+    """Score sets by several metrics, and say how well each agrees with people.
+
+    Sets are judged by language pair. `level` is segment, text, system or darr, by default what the
+    sets have; `statistic` pearson, spearman, kendall, accuracy, soft-accuracy, tau, mse or mae.
+    `humans` names criteria, by default all; `columns` those of a metric, by default its primary
+    one; a mapping of scorers gives them names of your own. `scale` is that of the human scores, by
+    default their range, and is used for errors alone. A `cache` remembers scores on disk. `tick` is
+    told of rows as they are scored.
+    """
+    given = [sets] if isinstance(sets, Judgements) else list(sets)
+    if not given:
+        raise InvalidInput("there is no judgement set; give at least one")
+    several = _distinct([part for one in given for part in one.with_criteria(humans).split()])
+    level, statistic = settle(several, level, statistic)
+    found = _Found(level, statistic, entrants(scorers, columns), Chance(resamples, seed, scale))
+    asked = [criteria(judged, level, statistic) for judged in several]
+    if statistic in POWERS:
+        _check_scales(found.entrants, several, scale)
+    found.notes.of_sets(given)
+    for judged, names in zip(several, asked, strict=True):
+        found.add(judged, names, cache, tick)
+    return found.study(several, notes)
+
+
+def _distinct(sets: Sequence[Judgements]) -> list[Judgements]:
+    """Sets with names of their own: those that are there already are numbered."""
+    named: dict[str, Judgements] = {}
+    for judged in sets:
+        tries = (judged.name if k == 1 else f"{judged.name} ({k})" for k in count(1))
+        name = next(name for name in tries if name not in named)
+        named[name] = replace(judged, name=name)
+    return list(named.values())
+
+
+def _check_scales(
+    entered: Sequence[Entrant], sets: Sequence[Judgements], scale: tuple[float, float] | None
+) -> None:
+    """Errors need a metric and people on scales that are known; refused before any work."""
+    for entrant in entered:
+        entrant.scaled(np.zeros(1))
+    for judged in sets:
+        for values in judged.human.values():
+            if scale is not None and not np.isnan(values).all():
+                scaled(values, *scale)
+
+
+class _Found:
+    """A study in the making."""
+
+    def __init__(self, level: str, statistic: str, entered: list[Entrant], chance: Chance) -> None:
+        self.level, self.statistic, self.entrants, self.chance = level, statistic, entered, chance
+        self.notes = Notes()
+        self._scores: dict[tuple[str, str], Array] = {}
+        self._agreements: list[Agreement] = []
+        self._significance: dict[tuple[str, str], Array] = {}
+        self._between_metrics: dict[str, Array] = {}
+        self._between_humans: dict[str, Array] = {}
+
+    def add(
+        self,
+        judged: Judgements,
+        names: Sequence[str],
+        cache: ScoreCache | None,
+        tick: Tick | None,
+    ) -> None:
+        """Score a set, and compare with what people said by each criterion."""
+        scores = self._scored(judged, cache, tick)
+        usable = self.notes.usable(judged, self.entrants, scores)
+        used = []
+        for name in names:
+            chance = self.chance
+            asked = comparison(judged, usable, self.level, self.statistic, name, chance)
+            if asked is None:
+                self.notes.silent(judged, name)
+                continue
+            used.append(name)
+            self._agreements += self._agreed(judged, name, asked, scores)
+            matrix = asked.beats(self._measured(scores)) if len(scores) > 1 else None
+            if matrix is not None:
+                self._significance[judged.name, name] = matrix
+        self._between_metrics[judged.name] = correlation_matrix(scores)
+        if len(used) > 1:
+            people = [np.where(usable, ratings(judged, self.level, x), np.nan) for x in used]
+            self._between_humans[judged.name] = correlation_matrix(np.array(people))
+
+    def study(self, sets: Sequence[Judgements], notes: Sequence[str]) -> Study:
+        """All of it."""
+        if not self._agreements:
+            raise InvalidInput(f"there is nothing to agree with: {self.notes.all()[-1]}")
+        humans = dict.fromkeys(a.human for a in self._agreements if a.human)
+        return Study(
+            self.level,
+            self.statistic,
+            tuple(entrant.name for entrant in self.entrants),
+            tuple(sets),
+            tuple(humans),
+            self._scores,
+            tuple(self._agreements),
+            self._significance,
+            self._between_metrics,
+            self._between_humans,
+            tuple(dict.fromkeys(entrant.scorer.signature for entrant in self.entrants)),
+            (*notes, *self.notes.all()),
+        )
+
+    def _scored(self, judged: Judgements, cache: ScoreCache | None, tick: Tick | None) -> Array:
+        """Scores (metric, row), higher for better."""
+        scorers = list({id(entrant.scorer): entrant.scorer for entrant in self.entrants}.values())
+        found = score_set(scorers, judged, cache, tick)
+        by_scorer = dict(zip(map(id, scorers), found.scores, strict=True))
+        for entrant in self.entrants:
+            raw = by_scorer[id(entrant.scorer)].columns[entrant.column.name]
+            self._scores[entrant.name, judged.name] = entrant.oriented(raw)
+        self.notes.of_scores(judged, scorers, found, self.level)
+        return np.array([self._scores[entrant.name, judged.name] for entrant in self.entrants])
+
+    def _measured(self, scores: Array) -> Array:
+        """Scores as the statistic takes them: from 0 to 1 for errors, where the scale matters."""
+        if self.statistic not in POWERS:
+            return scores
+        both = zip(self.entrants, scores, strict=True)
+        return np.array([entrant.scaled(row) for entrant, row in both])
+
+    def _agreed(
+        self, judged: Judgements, name: str, asked: Comparison, scores: Array
+    ) -> Iterator[Agreement]:
+        self.notes.of_comparison(judged, name, asked)
+        rows, skipped = asked.rows, asked.skipped
+        for entrant, row in zip(self.entrants, self._measured(scores), strict=True):
+            value, _, low, high, undefined = asked.interval(row)
+            self.notes.undefined(judged, entrant.name, undefined, self.chance.resamples)
+            yield Agreement(entrant.name, judged.name, name, value, low, high, rows, skipped)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import sys
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,9 @@ def check_page(path: Path) -> None:
         raise InvalidInput(f"{path} does not end in .html")
     if not path.parent.is_dir():
         raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
+    for package in ("jinja2", "matplotlib"):
+        if sys.modules.get(package, package) is None or find_spec(package) is None:
+            raise MissingPart.extra(package, "report")
 
 
 def write_page(page: str, path: Path) -> None:

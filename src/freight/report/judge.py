@@ -225,5 +225,6 @@ def _system_means(judged: Judgements, values: Array) -> Array:
 def _between_humans(study: Study) -> Iterator[tuple[str, str]]:
     for name, values in study.between_humans.items():
         if values.shape[0] > 1:
+            humans = [human for of, human in set_criteria(study) if of == name]
             label = f"criteria against each other, {name}"
-            yield name, plots.correlations(values, study.humans, label)
+            yield name, plots.correlations(values, humans, label)

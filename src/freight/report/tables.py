@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from rich.table import Table
-from rich.text import Text
 
 from freight.judge.study import Agreement, Study
 from freight.types import Array
 
-_STYLES = {0: "", 1: "bold", 2: "underline"}
 _STATISTICS = {
     "pearson": "Pearson's r",
     "spearman": "Spearman's ρ",
     "kendall": "Kendall's τ",
+    "accuracy": "pairwise accuracy",
+    "soft-accuracy": "soft pairwise accuracy",
     "tau": "DARR τ",
     "mse": "mean squared error",
     "mae": "mean absolute error",
@@ -72,19 +71,6 @@ def table_rows(study: Study) -> list[Row]:
         Row(metric, tuple(_placed(*pair) for pair in zip(row, ranks, strict=True)))
         for metric, row, ranks in zip(study.metrics, cells, places, strict=True)
     ]
-
-
-def rich_table(study: Study) -> Table:
-    """The same for a terminal."""
-    arrow = "↑" if higher_is_better(study) else "↓"
-    table = Table(title=f"{statistic_name(study)}{arrow}, {level_name(study)}")
-    table.add_column("metric", overflow="fold")
-    for name in table_columns(study):
-        table.add_column(Text(name), justify="right", overflow="fold")
-    for row in table_rows(study):
-        cells = (Text(cell.text, style=_STYLES[cell.place]) for cell in row.cells)
-        table.add_row(Text(row.metric), *cells)
-    return table
 
 
 def set_criteria(study: Study) -> list[tuple[str, str]]:

@@ -1,0 +1,152 @@
+"""`freight judge`: how well metrics agree with people, as a table, a page or numbers."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from freight.cli.options import (
+    given,
+    parse_conditions,
+    parse_scale,
+    parse_settings,
+    wanted_metrics,
+)
+from freight.cli.score import progress
+from freight.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from freight.judge.study import Study
+
+_DEFAULT = "lazy-emd"
+
+
+def judge(
+    data: Annotated[
+        list[Path], typer.Argument(metavar="DATA", help="Judgement sets: tables, WMT's folders.")
+    ],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-m",
+            "--metric",
+            metavar="NAME[:COLUMN]",
+            help=f"By its primary column unless one is named. Default: {_DEFAULT}.",
+        ),
+    ] = None,
+    level: Annotated[
+        str | None, typer.Option(help="segment, text, system or darr; default: what the data has.")
+    ] = None,
+    statistic: Annotated[
+        str | None,
+        typer.Option(
+            help="pearson, spearman, kendall, accuracy, soft-accuracy, tau, mse or mae; "
+            "default: pearson, and tau for preferences."
+        ),
+    ] = None,
+    human: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A criterion; default: all.")
+    ] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="Take these rows only.")
+    ] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(metavar="LOW:HIGH", help="Of the human scores, for mse and mae."),
+    ] = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("-o", "--output", help="A page, .html, or all numbers, .json."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    encoder: Annotated[
+        str | None, typer.Option(help="From `freight encoders`; default: the metric's own.")
+    ] = None,
+    layer: Annotated[
+        str | None, typer.Option(help="Hidden state: 4, -1 (the last), -5: (the last five), all.")
+    ] = None,
+    lang: Annotated[str | None, typer.Option(help="Target language: en, zh, de, ...")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="[METRIC.]NAME=VALUE", help="A parameter, of one metric or of all."
+        ),
+    ] = None,
+    resamples: Annotated[
+        int, typer.Option(min=1, help="Bootstrap samples, and permutations.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed draws the same.")] = 0,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Neither read nor keep scores on disk.")
+    ] = False,
+    cache: Annotated[bool, typer.Option("--cache", help="Remember vectors too.")] = False,
+    encoding: Annotated[str, typer.Option(help="Encoding of the files.")] = "utf-8",
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; default: a GPU.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="On the CPU; default: all.")] = None,
+) -> None:
+    """Say how well metrics agree with people, and whether one is really better than another.
+
+    DATA has ratings, preferences (better, worse) or ratings of whole systems; language pairs are
+    judged apart. Scores are remembered on disk, so that another statistic costs nothing.
+    """
+    for path in output or ():
+        _check_output(path)
+    import freight
+    from freight.judge import ScoreCache
+    from freight.judge import judge as study_of
+
+    bounds, conditions = parse_scale(scale), parse_conditions(where or [])
+    sets = [freight.read_judgements(path, human, conditions, encoding=encoding) for path in data]
+    if threads is not None:
+        freight.set_threads(threads)
+    named = {**given(layer=layer, lang=lang), **parse_settings(settings or [])}
+    chosen = given(device=device, dtype=dtype)
+    wanted = wanted_metrics(metric or [_DEFAULT], encoder, chosen, named, cache, every=False)
+    with progress(sum(map(len, sets))) as tick:
+        study = study_of(
+            [one.metric for one in wanted],
+            sets,
+            level,
+            statistic,
+            columns={one.metric.name: one.columns for one in wanted},
+            scale=bounds,
+            resamples=resamples,
+            seed=seed,
+            cache=None if no_cache else ScoreCache(),
+            notes=[f"only rows where {name} is {value}" for name, value in conditions.items()],
+            tick=tick,
+        )
+    _present(study, output or [], as_json)
+
+
+def _check_output(path: Path) -> None:
+    from freight.report.html import check_page
+    from freight.report.record import check_record
+
+    if path.suffix == ".json":
+        check_record(path)
+    elif path.suffix in (".html", ".htm"):
+        check_page(path)
+    else:
+        raise InvalidInput(f"{path} ends in neither .html nor .json")
+
+
+def _present(study: "Study", outputs: list[Path], as_json: bool) -> None:
+    from freight.report.judge import write_judge_report
+    from freight.report.record import study_record, write_record
+    from freight.report.terminal import show_study
+
+    for path in outputs:
+        write = write_record if path.suffix == ".json" else write_judge_report
+        write(study, path)
+    if as_json:
+        print(json.dumps(study_record(study)))
+        return
+    from rich.console import Console
+
+    console = Console()
+    show_study(study, console)
+    for path in outputs:
+        console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
