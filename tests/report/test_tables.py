@@ -1,12 +1,14 @@
 """The table of a study: places, averages, names."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from rich.console import Console
 
 from freight.judge.study import Agreement, Study
 from freight.report.tables import table_columns, table_rows
-from freight.report.terminal import agreement_tables
+from freight.report.terminal import agreement_tables, show_study
 from studies import NOISE, preferred, rated, study
 
 PAIRS = tuple(rated(f"wmt15-da {pair}", 30, 3, ("da_z",)) for pair in ("cs-en", "de-en"))
@@ -75,6 +77,38 @@ def test_the_terminal_shows_whole_names_and_marks_the_best() -> None:
     assert "Pearson's r↑, segment level" in text
     best = max(cell.value for row in table_rows(study(*PAIRS)) for cell in row.cells[:1])
     assert f"\x1b[1m{best:.3f}" in console.export_text(styles=True)
+
+
+def test_a_wide_table_is_shown_in_parts_that_fit() -> None:
+    sets = [rated(f"wmt pair-{k}", 20, 2, ("da",)) for k in range(9)]
+    made = study(*sets)
+    narrow = list(agreement_tables(made, 80))
+    assert len(narrow) > 1
+    headings = [str(column.header) for table in narrow for column in table.columns]
+    assert [name for name in headings if name != "metric"] == table_columns(made)
+    console = Console(width=80, record=True)
+    console.print(*narrow)
+    assert all(f"{a.value:.3f}" in console.export_text(clear=False) for a in made.agreements)
+    assert len(list(agreement_tables(made, 200))) == 1
+
+
+def test_who_beats_whom_and_warnings_in_red() -> None:
+    console = Console(width=100, force_terminal=True, color_system="standard", record=True)
+    p = np.array([[np.nan, 0.0001, 0.2], [1, np.nan, 0.03], [1, 1, np.nan]])
+    made = agreed(
+        {"a": [0.5, 0.9], "b": [0.8, 0.7], "c": [0.6, 0.1]},
+        significance={(PAIRS[0].name, "da_z"): p},
+        notes=("!tuned and tested on the same rows", "plain [note]"),
+    )
+    show_study(made, console)
+    text = console.export_text(styles=False, clear=False)
+    assert "b (p < .001)" in text
+    assert "c (p = .030)" in text
+    assert "plain [note]" in text
+    assert "\x1b[1;31mtuned and tested" in console.export_text(styles=True)
+    both = replace(made, significance={(one.name, "da_z"): p for one in PAIRS})
+    show_study(both, console)
+    assert "b (2)" in console.export_text()
 
 
 def test_names_in_brackets_are_no_markup() -> None:

@@ -46,7 +46,10 @@ class ScoreCache:
     def read(self, key: str, rows: int) -> Scores | None:
         """What is remembered, or nothing; a damaged file is nothing."""
         try:
-            with np.load(self._path(key), allow_pickle=False) as found:
+            with (
+                self._path(key).open("rb") as stream,
+                np.load(stream, allow_pickle=False) as found,
+            ):
                 names, counts = found["flags"].tolist(), found["counts"].tolist()
                 columns = {name: found[f"column {name}"] for name in found["columns"].tolist()}
                 means = bool(found["means"])

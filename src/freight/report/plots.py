@@ -79,10 +79,12 @@ def scatter(
         _frame(axes, title, human_name)
         if labels:
             off = np.abs(metric[both] - level - slope * human[both])
-            for row in both[np.argsort(-off)[:3]]:
+            for row in _apart(human, metric, both[np.argsort(-off)], 3):
+                side = "right" if human[row] > human[both].mean() else "left"
                 axes.annotate(
-                    shorten(labels[row], 24), (human[row], metric[row]), xytext=(4, 4),
-                    textcoords="offset points", fontsize=7, color=MUTED,
+                    shorten(labels[row], 24), (human[row], metric[row]), ha=side,
+                    xytext=(4 if side == "left" else -4, 4), textcoords="offset points",
+                    fontsize=7, color=MUTED,
                 )  # fmt: skip
 
     return picture(f"{title} against {human_name}", 3.1, 2.7, draw)
@@ -205,6 +207,16 @@ def _brief(number: float) -> str:
     if round(abs(number), 3) >= 1:
         return f"{number:.3g}"
     return decimals(number).replace("0.", ".", 1)
+
+
+def _apart(x: Array, y: Array, rows: Array, most: int) -> list[int]:
+    """The first rows whose names can stand beside them without touching each other."""
+    tall = 0.09 * (np.ptp(y[rows]) or 1.0)
+    chosen: list[int] = []
+    for row in rows.tolist():
+        if len(chosen) < most and all(abs(y[row] - y[other]) > tall for other in chosen):
+            chosen.append(row)
+    return chosen
 
 
 def _line(x: Array, y: Array) -> tuple[float, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -22,8 +23,6 @@ from freight.report.tables import (
 )
 
 _STYLES = {0: "", 1: "bold", 2: "underline"}
-_CELL = 12
-"""The least width of a column with its border: an interval, or a name cut in two."""
 
 
 def show_study(study: Study, console: Console, level: float = 0.05) -> None:
@@ -43,25 +42,42 @@ def show_study(study: Study, console: Console, level: float = 0.05) -> None:
 def agreement_tables(study: Study, width: int = 80) -> Iterator[Table]:
     """Metrics by sets; where they do not fit side by side, in several tables."""
     names, rows = table_columns(study), table_rows(study)
-    longest = min(max(len(row.metric) for row in rows), width // 3)
-    several = max(1, (width - longest - 4) // _CELL)
+    shown = [[_shown(cell) for cell in row.cells] for row in rows]
     arrow = "↑" if higher_is_better(study) else "↓"
-    title = f"{statistic_name(study)}{arrow}, {level_name(study)}"
-    for start in range(0, len(names), several):
-        table = Table(title=title if start == 0 else None)
+    title: str | None = f"{statistic_name(study)}{arrow}, {level_name(study)}"
+    longest = min(max(len(row.metric) for row in rows), width // 3)
+    widths = [
+        max(cell_len(x) for text in column for x in (name, *text.plain.split("\n")))
+        for name, column in zip(names, zip(*shown, strict=True), strict=True)
+    ]
+    for part in _parts(widths, width - longest - 4):
+        table = Table(title=title, title_justify="left")
         table.add_column("metric", overflow="fold", min_width=longest)
-        for name in names[start : start + several]:
+        for name in names[part]:
             table.add_column(Text(name), justify="right", overflow="fold")
-        for row in rows:
-            shown = map(_shown, row.cells[start : start + several])
-            table.add_row(Text(row.metric), *shown)
+        for row, cells in zip(rows, shown, strict=True):
+            table.add_row(Text(row.metric), *cells[part])
         yield table
+        title = None
+
+
+def _parts(widths: list[int], room: int) -> Iterator[slice]:
+    """As many columns at a time as there is room for, with three characters between them."""
+    start, used = 0, 0
+    for k, width in enumerate(widths):
+        if k > start and used + width + 3 > room:
+            yield slice(start, k)
+            start, used = k, 0
+        used += width + 3
+    yield slice(start, len(widths))
 
 
 def _shown(cell: Cell) -> Text:
-    text = Text(cell.text, _STYLES[cell.place])
+    """The number, and its interval below it."""
+    text = Text()
+    text.append(cell.text, _STYLES[cell.place])
     if cell.interval:
-        text.append(f"\n{_brief(cell.low)}–{_brief(cell.high)}", "not bold not underline dim")
+        text.append(f"\n{_brief(cell.low)}–{_brief(cell.high)}", "dim")
     return text
 
 
@@ -75,7 +91,7 @@ def _beats_table(study: Study, level: float) -> Table:
     keys = [key for key in set_criteria(study) if key in study.significance]
     p = np.array([study.significance[key] for key in keys])
     only = column_label(study, *keys[0]) if len(keys) == 1 else f"in how many of {len(keys)}"
-    table = Table(title=f"Who beats whom (p < {level:g}), {only}")
+    table = Table(title=f"Who beats whom (p < {level:g}), {only}", title_justify="left")
     table.add_column("metric", overflow="fold")
     table.add_column("beats", overflow="fold")
     for k, metric in enumerate(study.metrics):
