@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 
 from freight.cli.options import Wanted
-from freight.results import flag_kind
 
 if TYPE_CHECKING:
     from freight.results import Result
@@ -31,6 +30,8 @@ class Summary:
 
     def add(self, results: "Sequence[Result]") -> None:
         """The results of the next chunk, one a metric."""
+        from freight.results import flag_kind
+
         for k, result in enumerate(results):
             self._tallies[k] = self._tallies[k] + result.tally
             for flags in result.flags:
