@@ -29,7 +29,7 @@ LAYERS = [
         "standards",
         "weightings",
     },
-    {"blend", "metric", "pipeline", "scoring"},
+    {"blend", "metric", "pipeline", "rehearsal", "scoring"},
     {"catalogue"},
     {"judge", "train"},
     {"report"},

@@ -75,49 +75,77 @@ def score_chunk(metrics: Sequence[Metric], chunk: Chunk, tick: Tick | None = Non
         notes = cloud.notes
         for k in sharing:
             places = [layers.index(layer) for layer in metrics[k].layers]
-            scores, flags = _score(metrics[k], cloud.at(places), chunk.index)
+            scores, flags = read(metrics[k], price(metrics[k], cloud.at(places), chunk.index))
             for found, (hyp, ref) in zip(flags, chunk.index.tolist(), strict=True):
                 found.update(notes[hyp], notes[ref])
             results[k] = scores, flags
     return results
 
 
-def _score(metric: Metric, cloud: Cloud, index: Array) -> Scored:
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """Pairs of measures, and batch by batch what moving costs: all that problems depend on.
+
+    `empty` says which side of a pair has nothing to move, `flags` what is known of it already;
+    `batches` are of the other pairs, and can be read once unless they are a list.
+    """
+
+    empty: Array  # (pair, 2)
+    flags: Sequence[set[str]]
+    batches: Iterable[tuple[Pairs, torch.Tensor]]
+
+
+def price(metric: Metric, cloud: Cloud, index: Array) -> Priced:
+    """The pairs of an index (pair, 2) of texts, as the metric weighs their units and prices."""
     units = metric.units(cloud)
     hyp = metric.weighting(units)
     ref = metric.ref_weighting(units) if metric.ref_weighting else hyp
-    return score_measures(metric, hyp, ref, index)
+    return _priced(metric, hyp, ref, index)
 
 
 def score_measures(metric: Metric, hyp: Measures, ref: Measures, index: Array) -> Scored:
-    """Scores and flags for pairs of measures; an empty side gets what the metric declares."""
-    scores = {column.name: np.full(len(index), np.nan) for column in metric.columns}
+    """Scores and flags for pairs of measures."""
+    return read(metric, _priced(metric, hyp, ref, index))
+
+
+def _priced(metric: Metric, hyp: Measures, ref: Measures, index: Array) -> Priced:
     empty = np.stack((hyp.empty[index[:, 0]], ref.empty[index[:, 1]]), axis=1)
-    for column in metric.columns:
-        scores[column.name][empty.any(axis=1)] = column.worst
-        scores[column.name][empty.all(axis=1)] = column.perfect
     flags = [{*hyp.notes[h], *ref.notes[r]} for h, r in index.tolist()]
     for k in np.flatnonzero(empty.any(axis=1)):
         flags[k].add("both sides empty" if empty[k].all() else "empty side")
     whole = np.flatnonzero(~empty.any(axis=1))
-    for pairs in metric.pairing(hyp, ref, index[whole]):
-        reading, converged = _read(metric, pairs)
-        where = whole[pairs.which]
+    gathered = metric.pairing(hyp, ref, index[whole])
+    named = (pairs._replace(which=whole[pairs.which]) for pairs in gathered)
+    return Priced(empty, flags, ((pairs, _cost(metric, pairs)) for pairs in named))
+
+
+def _cost(metric: Metric, pairs: Pairs) -> torch.Tensor:
+    with torch.inference_mode():
+        return metric.cost(pairs)[: len(pairs.which)]
+
+
+def read(metric: Metric, priced: Priced) -> Scored:
+    """Solve the metric's problems and read its columns; an empty side gets what they declare."""
+    empty, flags = priced.empty, [set(found) for found in priced.flags]
+    scores = {column.name: np.full(len(empty), np.nan) for column in metric.columns}
+    for column in metric.columns:
+        scores[column.name][empty.any(axis=1)] = column.worst
+        scores[column.name][empty.all(axis=1)] = column.perfect
+    for pairs, cost in priced.batches:
+        reading, converged = _read(metric, pairs, cost)
         for name, values in reading.columns.items():
-            scores[name][where] = values
+            scores[name][pairs.which] = values
         for flag, raised in reading.flags.items():
-            for k in where[raised]:
+            for k in pairs.which[raised]:
                 flags[k].add(flag)
-        for k in where[~converged]:
+        for k in pairs.which[~converged]:
             flags[k].add("not converged")
             for values in scores.values():
                 values[k] = np.nan
     return scores, flags
 
 
-def _read(metric: Metric, pairs: Pairs) -> tuple[Reading, Array]:
-    with torch.inference_mode():
-        cost = metric.cost(pairs)[: len(pairs.which)]
+def _read(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> tuple[Reading, Array]:
     masses = pairs.hyp_weights, pairs.ref_weights
     sizes = pairs.hyp_sizes, pairs.ref_sizes
     array = cost.double().cpu().numpy()

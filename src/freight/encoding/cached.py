@@ -13,11 +13,10 @@ from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from freight.clouds import Cloud, Encoder, Tick
-from freight.encoding.entries import entries, picked, recall
+from freight.encoding.keeping import device_of, encode_through
 from freight.encoding.store import CacheInfo, Store
 from freight.errors import FreightError, InvalidInput
 from freight.folders import user_cache
@@ -63,27 +62,8 @@ class Cached:
         self, texts: Sequence[str], layers: Sequence[int], tick: Tick | None = None
     ) -> Cloud:
         """What the encoder gives, who is asked once for all texts and layers that are not known."""
-        distinct = list(dict.fromkeys(texts))
-        if not distinct:
-            return self.inner.encode(texts, layers, tick)
         store = Store(_place(self.folder), self.limit)
-        keys = _digests(self.inner, distinct)
-        remember = partial(recall, texts=distinct, keys=keys, wanted=layers)
-        known = store.read(remember) or remember(lambda *_: None)
-        share = len(known.lacking) / len(distinct)
-        if tick:
-            tick(1 - share)
-        if share:
-            scaled = (lambda part: tick(part * share)) if tick else None
-            fresh = self.inner.encode([distinct[k] for k in known.lacking], known.missed, scaled)
-            store.write(entries([keys[k] for k in known.lacking], fresh, known.missed))
-            cloud = known.joined(fresh)
-        else:
-            cloud = known.cloud(_device(self.inner))
-        if len(distinct) == len(texts):
-            return cloud
-        place = {text: k for k, text in enumerate(distinct)}
-        return picked(cloud, np.array([place[text] for text in texts]))
+        return encode_through(store, self.inner, partial(_digests, self.inner), texts, layers, tick)
 
 
 def cache_info(folder: str | None = None) -> CacheInfo:
@@ -107,15 +87,9 @@ def _place(folder: str | None) -> Path:
     return user_cache("vectors")
 
 
-def _device(encoder: Encoder) -> torch.device:
-    """Where the encoder's clouds lie, without asking it for one, which would load it."""
-    found: torch.device = getattr(encoder, "_device", torch.device("cpu"))
-    return found
-
-
 def _digests(encoder: Encoder, texts: Sequence[str]) -> list[bytes]:
     """A key for each text: of the encoder, of what its bits depend on besides, and of the text."""
-    parts = encoder.identity, _chip(_device(encoder)), *_libraries()
+    parts = encoder.identity, _chip(device_of(encoder)), *_libraries()
     start = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).digest()
     return [
         hashlib.sha256(start + text.encode("utf-8", "surrogatepass")).digest() for text in texts

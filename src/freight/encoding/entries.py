@@ -9,14 +9,16 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 
 from freight.clouds import Cloud
-from freight.encoding.shelf import Look, Text
 from freight.types import Array
+
+if TYPE_CHECKING:
+    from freight.encoding.shelf import Look, Text
 
 _HEAD = struct.Struct("<IIB3x")  # units, dimensions, whether the text was windowed
 _UNITS = b"units"
