@@ -2,9 +2,12 @@
 
 import difflib
 import inspect
+from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+from freight.catalogue.files import read_preset
 from freight.errors import InvalidInput
 from freight.scoring import Scorer
 
@@ -41,28 +44,46 @@ METRICS = {
 }
 
 
-def load(name: str, preset: str | None = None, **settings: Any) -> Scorer:
+def load(
+    name: str, preset: str | None = None, column: str | None = None, **settings: Any
+) -> Scorer:
     """The metric of this name; its parameters are those of its factory.
 
-    A preset is settings under a name, such as a paper's; what is set besides comes first.
+    A preset is settings under a name, such as a paper's, or in a file that ends in .json; what is
+    set besides comes first. `column` is made the primary one.
     """
     known = parameters(name)
     unknown = [setting for setting in settings if setting not in known]
     if unknown:
         raise InvalidInput(f"{name} has no parameter {unknown[0]!r}; there is {', '.join(known)}")
     if preset is not None:
-        there = presets(name)
-        if preset not in there:
-            has = ", ".join(there) or "none"
-            raise InvalidInput(f"{name} has no preset {preset!r}; there is {has}")
-        settings = {**there[preset], **settings}
+        given = settings if column is None else {**settings, "column": column}
+        return load(name, **{**preset_settings(name, preset), **given})
     scorer: Scorer = _factory(name)(**settings)
-    return scorer
+    return scorer if column is None else _led_by(scorer, column)
+
+
+def preset_settings(name: str, preset: str) -> dict[str, Any]:
+    """What a preset, known by name or in a file, sets of a metric."""
+    if preset.endswith(".json"):
+        known = [setting for setting in parameters(name) if setting != "preset"]
+        return read_preset(Path(preset), name, known)
+    there = presets(name)
+    if preset not in there:
+        has = ", ".join(there) or "none"
+        raise InvalidInput(f"{name} has no preset {preset!r}; there is {has}, or a .json file")
+    return there[preset]
 
 
 def parameters(name: str) -> list[str]:
     """What can be set of a metric."""
-    return [*inspect.signature(_factory(name)).parameters, "preset"]
+    return [*inspect.signature(_factory(name)).parameters, "preset", "column"]
+
+
+def is_continuous(name: str, parameter: str) -> bool:
+    """Whether a parameter of a metric takes any number, rather than whole ones or names."""
+    found = inspect.signature(_factory(name)).parameters.get(parameter)
+    return found is not None and "float" in str(found.annotation)
 
 
 def default_encoder(name: str) -> str:
@@ -86,3 +107,11 @@ def _factory(name: str) -> Any:
         raise InvalidInput(f"there is no metric {name!r}; did you mean {', '.join(near)}?")
     module, function = METRICS[name].split(":")
     return getattr(import_module(f"freight.catalogue.{module}"), function)
+
+
+def _led_by(scorer: Any, column: str) -> Any:
+    """The same metric, this column of it being the primary one."""
+    there = [one.name for one in scorer.columns]
+    if column not in there:
+        raise InvalidInput(f"{scorer.name} has no column {column!r}; there is {', '.join(there)}")
+    return replace(scorer, columns=tuple(sorted(scorer.columns, key=lambda c: c.name != column)))
