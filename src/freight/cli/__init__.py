@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from freight.cli import cache, judge, listing, sample, score, train
+from freight.cli import cache, judge, listing, sample, score, train, tune
 from freight.errors import FreightError
 
 app = typer.Typer(
@@ -15,6 +15,7 @@ app = typer.Typer(
 )
 app.command("score")(score.score)
 app.command("judge")(judge.judge)
+app.command("tune")(tune.tune)
 app.command("sample")(sample.sample)
 app.command("metrics")(listing.metrics)
 app.command("encoders")(listing.encoders)

@@ -87,7 +87,7 @@ def wanted_metrics(
     for name, picked in columns.items():
         mine, used = _settings(name, settings)
         unused -= used
-        metric = freight.load(name, **_encoder(name, encoder, options, cache), **mine)
+        metric = freight.load(name, **encoder_setting(name, encoder, options, cache), **mine)
         found.append(Wanted(metric, _columns(metric, picked)))
     for setting in sorted(unused):
         name = setting.partition(".")[0] if "." in setting else next(iter(columns))
@@ -96,7 +96,7 @@ def wanted_metrics(
     return found
 
 
-def _encoder(
+def encoder_setting(
     metric: str, name: str | None, options: Mapping[str, Any], cache: bool
 ) -> dict[str, Any]:
     """The encoder, where the metric has one and something is said of it."""

@@ -137,6 +137,27 @@ def landscape(
     )
 
 
+def strip(
+    places: Array, values: Array, title: str, below: str, names: Sequence[str] = (),
+    log: bool = False, higher: bool = True,
+) -> str:  # fmt: skip
+    """A statistic over one parameter: a dot a trial, a line through the best of each value."""
+    there = ~np.isnan(values)
+    at = np.unique(places[there])
+    best = [(max if higher else min)(values[there & (places == x)]) for x in at]
+
+    def draw(axes: Axes) -> None:
+        axes.scatter(places, values, s=16, color=ACCENT, alpha=0.5, linewidths=0)
+        axes.plot(at, best, color=WARN, linewidth=1.6, alpha=0.8)
+        if log:
+            axes.set_xscale("log")
+        _frame(axes, title, below, counted=not (log or names))
+        if names:
+            axes.set_xticks(np.arange(len(names)), [shorten(name, 12) for name in names])
+
+    return picture(f"{title} by {below}", 3.4, 2.6, draw)
+
+
 def heat_map(
     values: Array,
     rows: Sequence[str],
@@ -229,9 +250,10 @@ def _line(x: Array, y: Array) -> tuple[float, float]:
     return slope, float(y.mean() - slope * x.mean())
 
 
-def _frame(axes: Axes, title: str, below: str) -> None:
+def _frame(axes: Axes, title: str, below: str, counted: bool = True) -> None:
     axes.set_title(shorten(title, 36))
     axes.set_xlabel(shorten(below, 48), fontsize=8)
     axes.tick_params(axis="y", labelcolor=MUTED, labelsize=8)
     axes.tick_params(length=2.5, color=LINE)
-    axes.locator_params(axis="x", nbins=5)
+    if counted:
+        axes.locator_params(axis="x", nbins=5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -19,6 +20,18 @@ _STATISTICS = {
     "mse": "mean squared error",
     "mae": "mean absolute error",
 }
+
+
+class Asked(Protocol):
+    """Whatever has asked for a statistic on a level: a study, or a tuning."""
+
+    @property
+    def level(self) -> str:
+        """As `judge` calls it."""
+
+    @property
+    def statistic(self) -> str:
+        """As `judge` calls it."""
 
 
 @dataclass(frozen=True)
@@ -89,17 +102,17 @@ def column_label(study: Study, name: str, human: str) -> str:
     return f"{name} · {human}" if len(humans) > 1 else name
 
 
-def statistic_name(study: Study) -> str:
+def statistic_name(study: Asked) -> str:
     """The statistic as people say it."""
     return _STATISTICS.get(study.statistic, study.statistic)
 
 
-def level_name(study: Study) -> str:
+def level_name(study: Asked) -> str:
     """The level as people say it."""
     return "preferences" if study.level == "darr" else f"{study.level} level"
 
 
-def higher_is_better(study: Study) -> bool:
+def higher_is_better(study: Asked) -> bool:
     """True but for errors."""
     return study.statistic not in ("mse", "mae")
 

@@ -1,0 +1,217 @@
+"""`freight tune`: settings chosen on some judgement sets, and what they are worth on others."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from freight.cli.options import (
+    encoder_setting,
+    given,
+    parse_conditions,
+    parse_scale,
+    parse_settings,
+    wanted_metrics,
+)
+from freight.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from freight.judge.tune import Told
+    from freight.judge.tuned import Tuned
+    from freight.scoring import Scorer
+
+
+def tune(
+    metric: Annotated[str, typer.Argument(metavar="METRIC[:COLUMN]")],
+    train: Annotated[
+        list[Path], typer.Argument(metavar="TRAIN", help="Judgement sets to choose settings on.")
+    ],
+    test: Annotated[
+        list[Path] | None, typer.Option(help="Judgement sets to report on; may be repeated.")
+    ] = None,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUES",
+            help="hyp=0.1:2 (7 values at equal ratios), hyp=0.1:2:12:linear, layer=3,4,5; "
+            "may be repeated. Default: what is known to matter.",
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="So many settings by TPE, in place of all.")
+    ] = None,
+    folds: Annotated[
+        str | None,
+        typer.Option(metavar="lang_pair", help="Also hold out each pair, tuned on the others."),
+    ] = None,
+    against: Annotated[
+        list[str] | None, typer.Option(metavar="NAME[:COLUMN]", help="Another metric to test.")
+    ] = None,
+    level: Annotated[str | None, typer.Option(help="As in `freight judge`.")] = None,
+    statistic: Annotated[str | None, typer.Option(help="As in `freight judge`.")] = None,
+    human: Annotated[str | None, typer.Option(metavar="NAME", help="The criterion.")] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="Take these rows only.")
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Draw segments for tuning, up to so many rows.")
+    ] = None,
+    scale: Annotated[
+        str | None, typer.Option(metavar="LOW:HIGH", help="Of the human scores, for mse and mae.")
+    ] = None,
+    output: Annotated[
+        list[Path] | None, typer.Option("-o", "--output", help="A page, .html; a preset, .json.")
+    ] = None,
+    preset: Annotated[
+        Path | None, typer.Option(help="Write the settings here, for `freight score --preset`.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    encoder: Annotated[str | None, typer.Option(help="From `freight encoders`.")] = None,
+    layer: Annotated[str | None, typer.Option(help="Hidden state: 4, -1, -5:, all.")] = None,
+    lang: Annotated[str | None, typer.Option(help="Target language: en, zh, de, ...")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="[METRIC.]NAME=VALUE", help="What is not searched."),
+    ] = None,
+    resamples: Annotated[
+        int, typer.Option(min=1, help="Bootstrap samples, and permutations.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed draws the same.")] = 0,
+    cache: Annotated[bool, typer.Option("--cache", help="Remember vectors on disk.")] = False,
+    encoding: Annotated[str, typer.Option(help="Encoding of the files.")] = "utf-8",
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; default: a GPU.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="On the CPU; default: all.")] = None,
+) -> None:
+    """Choose a metric's settings on some sets, and say what they are worth on others.
+
+    Every setting is tried on TRAIN, the mean over language pairs deciding; texts are encoded once.
+    Interrupted (Ctrl-C), it goes on with the best found so far.
+    """
+    outputs = [*(output or []), *([preset] if preset else [])]
+    for path in outputs:
+        _check_output(path)
+    if folds not in (None, "lang_pair"):
+        raise InvalidInput(f"--folds {folds}; there is lang_pair")
+    import freight
+    from freight.judge.grid import parse_space
+    from freight.judge.tune import tune as tuned_by
+
+    name, _, column = metric.partition(":")
+    space = parse_space(name, grid or [])
+    conditions, bounds = parse_conditions(where or []), parse_scale(scale)
+    criteria = [human] if human else None
+    sets, tests = (
+        [freight.read_judgements(path, criteria, conditions, encoding=encoding) for path in paths]
+        for paths in (train, test or [])
+    )
+    if threads is not None:
+        freight.set_threads(threads)
+    named = {**given(layer=layer, lang=lang), **parse_settings(settings or [])}
+    source = encoder, given(device=device, dtype=dtype), cache
+    fixed = {**encoder_setting(name, *source), **_mine(name, named), **given(column=column or None)}
+    with _progress() as tick:
+        found = tuned_by(
+            name,
+            space,
+            sets,
+            tests,
+            fixed,
+            _rivals(name, against or [], source, named),
+            level,
+            statistic,
+            human,
+            bounds,
+            trials,
+            folds is not None,
+            rows,
+            resamples,
+            seed,
+            tick,
+        )
+    _present(found, outputs, as_json)
+
+
+def _check_output(path: Path) -> None:
+    from freight.catalogue.files import check_preset
+    from freight.report.html import check_page
+
+    if path.suffix not in (".json", ".html", ".htm"):
+        raise InvalidInput(f"{path} ends in neither .html nor .json")
+    (check_preset if path.suffix == ".json" else check_page)(path)
+
+
+def _mine(metric: str, named: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the tuned metric: those that name it, and those that name none."""
+    split = {setting: setting.rpartition(".") for setting in named}
+    return {split[x][2]: named[x] for x in named if split[x][0] in ("", metric)}
+
+
+def _rivals(
+    metric: str,
+    names: list[str],
+    source: tuple[str | None, dict[str, Any], bool],
+    named: Mapping[str, Any],
+) -> "dict[str, Scorer]":
+    """Other metrics, on the same encoder and layer, with the settings that name them."""
+    import freight
+
+    found: dict[str, Scorer] = {}
+    encoder, options, cache = source
+    for wanted in names:
+        name, _, column = wanted.partition(":")
+        known = freight.parameters(name)
+        shared = {x: named[x] for x in named if x in ("layer", "lang") and x in known}
+        own = {x: named[x] for x in named if x.startswith(f"{name}.") and name != metric}
+        chosen: dict[str, Any] = {**shared, **own, **given(column=column or None)}
+        if name in found:
+            raise InvalidInput(f"--against {name} is given twice; one column of it at a time")
+        found[name] = wanted_metrics([name], encoder, options, chosen, cache)[0].metric
+    return found
+
+
+@contextmanager
+def _progress() -> "Iterator[Told | None]":
+    """A bar a stage on standard error, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def tick(stage: str, share: float) -> None:
+            if stage not in tasks:
+                tasks[stage] = bar.add_task(stage, total=1.0)
+            bar.advance(tasks[stage], share)
+
+        yield tick
+
+
+def _present(tuned: "Tuned", outputs: list[Path], as_json: bool) -> None:
+    from rich.console import Console
+
+    from freight.catalogue.files import plain
+    from freight.report.tune import write_tune_report
+    from freight.report.tuned import show_tuned
+
+    for path in outputs:
+        if path.suffix == ".json":
+            tuned.write_preset(path)
+        else:
+            write_tune_report(tuned, path)
+    if as_json:
+        tried = [{**one.settings, "value": one.value, "values": one.values} for one in tuned.trials]
+        print(json.dumps(plain({**tuned.preset, "trials": tried})))
+        return
+    console = Console()
+    show_tuned(tuned, console)
+    for path in outputs:
+        console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
