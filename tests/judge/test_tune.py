@@ -294,6 +294,7 @@ SETTINGS = [
     ("lazy-emd", {"layer": 2, "unit": "words", "mass": "norm"}),
     ("bert-score", {"idf": "own"}),
     ("yisi-1", {}),
+    ("freight", {}),
     ("bary-score", {}),
     ("wmdo", {}),
     ("std", {}),

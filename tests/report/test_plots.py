@@ -118,3 +118,18 @@ def test_ids_of_two_pictures_do_not_meet() -> None:
     first, second = (set(re.findall(r'id="([^"]+)"', picture(s, 2, 2, draw))) for s in "ab")
     assert first
     assert not first & second
+
+
+def test_a_strip_has_plain_numbers_and_rings_the_best() -> None:
+    rng = np.random.default_rng(0)
+    places, values = np.geomspace(0.05, 5, 30), rng.normal(size=30)
+    values[3] = np.nan
+    drawn = plots.strip(places, values, "r", "hyp", log=True)
+    assert "mathdefault" not in drawn
+    assert ">0.1<" in drawn
+    assert drawn.count("var(--warm)") == plots.strip(places, values, "r", "hyp").count(
+        "var(--warm)"
+    )
+    named = plots.strip(np.array([0.0, 1.0]), np.array([0.2, 0.4]), "r", "mass", ("even", "norm"))
+    assert ">even<" in named
+    assert ">norm<" in named

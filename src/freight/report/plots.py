@@ -141,19 +141,18 @@ def strip(
     places: Array, values: Array, title: str, below: str, names: Sequence[str] = (),
     log: bool = False, higher: bool = True,
 ) -> str:  # fmt: skip
-    """A statistic over one parameter: a dot a trial, a line through the best of each value."""
-    there = ~np.isnan(values)
-    at = np.unique(places[there])
-    best = [(max if higher else min)(values[there & (places == x)]) for x in at]
+    """A statistic over one parameter: a dot a trial, the best one ringed."""
+    best = np.nanargmax(values) if higher else np.nanargmin(values)
 
     def draw(axes: Axes) -> None:
         axes.scatter(places, values, s=16, color=ACCENT, alpha=0.5, linewidths=0)
-        axes.plot(at, best, color=WARN, linewidth=1.6, alpha=0.8)
-        if log:
-            axes.set_xscale("log")
+        axes.plot(places[best], values[best], "o", markersize=9, mfc="none", mec=WARN, mew=1.8)
         _frame(axes, title, below, counted=not (log or names))
+        if log:
+            _logarithmic(axes)
         if names:
             axes.set_xticks(np.arange(len(names)), [shorten(name, 12) for name in names])
+            axes.set_xlim(-0.5, len(names) - 0.5)
 
     return picture(f"{title} by {below}", 3.4, 2.6, draw)
 
@@ -238,6 +237,16 @@ def _apart(x: Array, y: Array, rows: Array, most: int) -> list[int]:
         if len(chosen) < most and all(abs(y[row] - y[other]) > tall for other in chosen):
             chosen.append(row)
     return chosen
+
+
+def _logarithmic(axes: Axes) -> None:
+    """Equal ratios at equal steps, the ticks in plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _line(x: Array, y: Array) -> tuple[float, float]:

@@ -28,6 +28,8 @@ from freight.types import Array
 # What keeps pages small: pairs of parameters that are drawn, and trials that are listed.
 _PAIRS = 10
 _TRIALS = 2000
+_MAPS = "where other parameters vary too, the best over them."
+_STRIPS = "a dot is a setting, and the best one has a ring."
 
 
 def write_tune_report(tuned: Tuned, path: Path) -> None:
@@ -44,6 +46,7 @@ def write_tune_report(tuned: Tuned, path: Path) -> None:
         settings=settings_rows(tuned),
         studies=[_shown(*one, tuned.notes) for one in _studies(tuned)],
         folds=[(fold.set, words(fold.settings), decimals(fold.value)) for fold in tuned.folds],
+        legend=_MAPS if _mapped(tuned) else _STRIPS,
         pictures=list(_pictures(tuned)),
         parameters=list(tuned.space),
         sets=[one.name for one in tuned.train] if len(tuned.train) > 1 else [],
@@ -89,10 +92,14 @@ def _trial(tuned: Tuned, trial: Trial) -> dict[str, Any]:
     }
 
 
+def _mapped(tuned: Tuned) -> bool:
+    return tuned.search == "grid" and len(tuned.space) > 1
+
+
 def _pictures(tuned: Tuned) -> Iterator[str]:
     """Heat maps of each two parameters of a grid, the best over the others; else a strip each."""
     names = list(tuned.space)
-    if tuned.search == "grid" and len(names) > 1:
+    if _mapped(tuned):
         for row, column in list(combinations(names, 2))[:_PAIRS]:
             yield _landscape(tuned, row, column)
     else:
