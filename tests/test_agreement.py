@@ -30,7 +30,9 @@ def agreement(data: Path, metrics: dict[str, freight.Metric]) -> dict[str, float
 
 
 def test_embedded(data: Path) -> None:
-    found = agreement(data, {n: freight.load(n) for n in ("bert-score", "lazy-emd", "bary-score")})
+    names = "freight", "bert-score", "lazy-emd", "bary-score"
+    found = agreement(data, {name: freight.load(name) for name in names})
+    assert found["freight:score"] >= 73.2
     assert found["bert-score:f1"] >= 69.6
     assert found["lazy-emd:objective"] >= 69.3
     assert found["bary-score:distance"] >= 69.8
@@ -39,6 +41,9 @@ def test_embedded(data: Path) -> None:
 def test_e5_small(data: Path) -> None:
     if not (data / "models/e5-small").is_dir():
         pytest.skip("e5-small does not lie beside the project")
-    metric = freight.load("bert-score", encoder=str(data / "models/e5-small"))
-    assert metric.layers == (8,)
-    assert agreement(data, {"bert-score": metric})["bert-score:f1"] >= 75.4
+    folder = str(data / "models/e5-small")
+    metrics = {name: freight.load(name, encoder=folder) for name in ("freight", "bert-score")}
+    assert metrics["bert-score"].layers == (8,)
+    found = agreement(data, metrics)
+    assert found["bert-score:f1"] >= 75.4
+    assert found["freight:score"] >= 77.6

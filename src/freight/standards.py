@@ -20,9 +20,10 @@ _LEAST = 1e-4
 
 @dataclass(frozen=True)
 class Standardised:
-    """Layers end to end, each with its mean taken off, divided by its spread, of unit length.
+    """Layers end to end, each with its mean taken off, divided by its spread, all equally long.
 
-    The cosine of two such vectors is the mean of the layers' cosines. Mean and spread of every
+    The cosine of two such vectors is the mean of the layers' cosines, the length of one is
+    proportional to the mean of the layers' lengths. Mean and spread of every
     dimension come from the bundled sentences, so that they are the encoder's own and a score
     depends on nothing but its two texts. The sentences are dense in names: an origin among names
     sets other words apart best.
@@ -43,7 +44,9 @@ class Standardised:
     def __call__(self, layers: Tensor) -> Tensor:
         """One vector (unit, layer * dim) out of (unit, layer, dim)."""
         mean, spread = (part.to(layers.device) for part in self._moments)
-        return normalize((layers.float() - mean) / spread, dim=-1).flatten(1)
+        scaled = (layers.float() - mean) / spread
+        lengths = scaled.norm(dim=-1, keepdim=True).mean(dim=1, keepdim=True)
+        return (normalize(scaled, dim=-1) * lengths).flatten(1)
 
     @cached_property
     def _moments(self) -> tuple[Tensor, Tensor]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from freight.cli.options import (
+    DEFAULT,
     given,
     parse_conditions,
     parse_scale,
@@ -19,8 +20,6 @@ from freight.errors import InvalidInput
 if TYPE_CHECKING:
     from freight.judge.study import Study
 
-_DEFAULT = "lazy-emd"
-
 
 def judge(
     data: Annotated[
@@ -32,7 +31,7 @@ def judge(
             "-m",
             "--metric",
             metavar="NAME[:COLUMN]",
-            help=f"By its primary column unless one is named. Default: {_DEFAULT}.",
+            help=f"By its primary column unless one is named. Default: {DEFAULT}.",
         ),
     ] = None,
     level: Annotated[
@@ -103,7 +102,7 @@ def judge(
         freight.set_threads(threads)
     named = {**given(layer=layer, lang=lang), **parse_settings(settings or [])}
     chosen = given(device=device, dtype=dtype)
-    wanted = wanted_metrics(metric or [_DEFAULT], encoder, chosen, named, cache, every=False)
+    wanted = wanted_metrics(metric or [DEFAULT], encoder, chosen, named, cache, every=False)
     with progress(sum(map(len, sets))) as tick:
         study = study_of(
             [one.metric for one in wanted],

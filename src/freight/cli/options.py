@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from freight.scoring import Scorer
 
 
+DEFAULT = "freight"
+"""The metric where none is named."""
+
+
 @dataclass(frozen=True)
 class Wanted:
     """A metric, and the columns of it that are to be shown."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freight.cli.options import Wanted, given, parse_settings, wanted_metrics
+from freight.cli.options import DEFAULT, Wanted, given, parse_settings, wanted_metrics
 from freight.cli.summary import Summary, table_columns
 from freight.data import Corpus
 from freight.data.tables import TableWriter, check_ending
@@ -17,8 +17,6 @@ from freight.data.tables import TableWriter, check_ending
 if TYPE_CHECKING:
     from freight.clouds import Tick
     from freight.scoring import Scorer
-
-_DEFAULT = "lazy-emd"
 
 
 def score(
@@ -33,7 +31,7 @@ def score(
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option("-m", "--metric", metavar="NAME[:COLUMN]", help=f"Default: {_DEFAULT}."),
+        typer.Option("-m", "--metric", metavar="NAME[:COLUMN]", help=f"Default: {DEFAULT}."),
     ] = None,
     encoder: Annotated[
         str | None, typer.Option(help="From `freight encoders`; default: the metric's own.")
@@ -82,7 +80,7 @@ def score(
 
             freight.set_threads(threads)
         wanted = wanted_metrics(
-            metric or [_DEFAULT],
+            metric or [DEFAULT],
             encoder,
             given(device=device, dtype=dtype),
             {**named, **parse_settings(settings or [])},
