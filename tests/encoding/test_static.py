@@ -160,3 +160,10 @@ def test_vectors_distilled_from_an_encoder() -> None:
     assert result.flags == ((),)
     assert "distilled(embedded@sha256-" in result.signature
     assert pickle.loads(pickle.dumps(encoder)).encode(["a cat"], [0]).ids.tolist()
+
+
+@pytest.mark.parametrize("name", ["e5-small", "some/all-MiniLM-L6-v2", "other"])
+def test_word_vectors_have_one_layer_whatever_they_are_distilled_from(name: str) -> None:
+    """Some encoders are known by name, for which layer of theirs is the best."""
+    assert freight.load("std", encoder=f"distilled:{name}").parts[0].layers == (0,)
+    assert freight.load("wrd-score", encoder=f"distilled:{name}").layers == (0,)

@@ -77,6 +77,9 @@ def encoders() -> dict[str, str]:
 
 
 def best_layer(chosen: Encoder) -> int:
-    """The layer for matching tokens: known for some encoders, two thirds up the others."""
+    """The layer for matching tokens: known for some encoders, two thirds up the others.
+
+    Word vectors have one layer, whatever they were distilled from.
+    """
     name = str(getattr(chosen, "name", "")).rstrip("/").rsplit("/", 1)[-1]
-    return _BEST.get(name, int(chosen.depth * 2 / 3 + 0.5))
+    return min(_BEST.get(name, int(chosen.depth * 2 / 3 + 0.5)), chosen.depth)
