@@ -156,7 +156,7 @@ def _made(folder: str, encoder: Any, layers: dict[str, int]) -> str:
     """What computed the scores, and on what."""
     if encoder is None or not encoder.depth:
         return "64-bit floats on a CPU"
-    device = "a CPU" if encoder._device.type == "cpu" else "a CUDA GPU"
+    device = "a CUDA GPU" if "/cuda/" in encoder.identity else "a CPU"
     layer = layers.get("layer") or best_layer(encoder)
     model = Path(folder).name
     return f"{model}, layer {layer} of {encoder.depth}, {encoder.dtype} on {device}"

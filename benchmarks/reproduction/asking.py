@@ -1,0 +1,182 @@
+"""Scores from disk, and how well they agree with people on one question."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from freight.data.judgements import Judgements, read_judgements
+from freight.judge.comparisons import Chance, Resampled, comparison
+from freight.judge.levels import estimate
+from freight.types import Array
+
+WORDS = "words"
+ORDER = ("embedded", "e5", "mpnet")
+"""Encoders that come first, in this order."""
+
+
+class Question(NamedTuple):
+    """A set, or the part of it with that language pair or that kind of systems, and a statistic."""
+
+    set: str
+    part: str = ""
+    level: str = "segment"
+    statistic: str = "pearson"
+    criterion: str = ""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of <encoder>.<set>.npz beside the data that were scored."""
+
+    folder: Path
+    data: Path
+
+    @cached_property
+    def encoders(self) -> tuple[str, ...]:
+        """The contextual ones."""
+        return self._having("bert-score:f1")
+
+    @cached_property
+    def vectors(self) -> tuple[str, ...]:
+        """Word vectors, the default ones among them."""
+        return self._having("std:distance")
+
+    def scores(self, encoder: str, title: str) -> dict[str, Array]:
+        """Columns of an encoder and, beside it, those of words; none where there is no file."""
+        found = dict(_columns(self.folder / f"{encoder}.{title}.npz"))
+        if encoder in self.encoders:
+            words = _columns(self.folder / f"{WORDS}.{title}.npz")
+            found |= {_of_words(label): values for label, values in words.items()}
+        return found
+
+    def made(self, encoder: str) -> str:
+        """What computed an encoder's scores."""
+        path = self.folder / f"{encoder}.txt"
+        return path.read_text("utf-8").strip() if path.exists() else "not recorded"
+
+    def partial(self, encoder: str, title: str) -> list[str]:
+        """The metrics that a set was not scored with, though others were."""
+        files = self.folder.glob(f"{encoder}.*.npz")
+        every = {
+            label.partition(":")[0]: None for file in sorted(files) for label in _columns(file)
+        }
+        there = _columns(self.folder / f"{encoder}.{title}.npz")
+        return sorted(set(every) - {label.partition(":")[0] for label in there})
+
+    def unscored(self) -> dict[str, int]:
+        """By metric the rows, over all files, that it could not score."""
+        found: Counter[str] = Counter()
+        for file in self.folder.glob("*.npz"):
+            for label, values in _columns(file).items():
+                found[label.partition(":")[0]] += int((~np.isfinite(values)).sum())
+        return {metric: count for metric, count in sorted(found.items()) if count}
+
+    def holds(self, encoder: str, title: str) -> bool:
+        """Whether the set was scored with this encoder."""
+        return (self.folder / f"{encoder}.{title}.npz").exists()
+
+    def ask(self, encoder: str, question: Question) -> Panel:
+        """All metrics beside each other."""
+        return _ask(self, encoder, question)
+
+    def _having(self, label: str) -> tuple[str, ...]:
+        files = sorted(self.folder.glob("*.npz"))
+        names = {f.name.split(".")[0] for f in files if label in _columns(f)}
+        places = {name: place for place, name in enumerate(ORDER)}
+        return tuple(sorted(names, key=lambda name: (places.get(name, len(ORDER)), name)))
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Metrics on the rows of one question; without any where the set was not scored.
+
+    A row that a metric could not score is left out for that metric alone, and for those that it is
+    compared with.
+    """
+
+    question: Question
+    judged: Judgements | None
+    scores: dict[str, Array]
+
+    @cached_property
+    def values(self) -> dict[str, float]:
+        """The statistic by metric."""
+        return {
+            label: estimate(self._over(label).statistic, row) for label, row in self.scores.items()
+        }
+
+    def p(self, first: str, second: str) -> float:
+        """One-sided: that the first beats the second by chance."""
+        one, other = sorted((first, second))
+        return float(
+            self._matrix(one, other)[0, 1] if first == one else self._matrix(one, other)[1, 0]
+        )
+
+    @cache  # noqa: B019, a panel lives as long as the page
+    def _matrix(self, one: str, other: str) -> Array:
+        both = np.stack([self.scores[one], self.scores[other]])
+        return self._over(one, other).beats(both)
+
+    def _over(self, *labels: str) -> Resampled:
+        usable = np.logical_and.reduce([np.isfinite(self.scores[label]) for label in labels])
+        _, _, level, statistic, criterion = self.question
+        assert self.judged is not None, "there are no scores without a set"
+        found = comparison(self.judged, usable, level, statistic, criterion, Chance())
+        assert isinstance(found, Resampled), self.question
+        return found
+
+
+def chance_over(panels: list[Panel], first: str, second: str) -> float:
+    """One-sided p that the first beats the second; of several panels by Stouffer's method."""
+    ps = np.clip([panel.p(first, second) for panel in panels], 1e-12, 1 - 1e-12)
+    return float(stats.combine_pvalues(ps, "stouffer").pvalue)
+
+
+def parted(panels: list[Panel], first: str, second: str) -> bool:
+    """Whether two metrics differ, two-sided, at .05."""
+    return min(chance_over(panels, *pair) for pair in ((first, second), (second, first))) < 0.025
+
+
+@cache
+def _ask(store: Store, encoder: str, question: Question) -> Panel:
+    if not store.holds(encoder, question.set):
+        return Panel(question, None, {})
+    judged = _judged(store.data / "data" / f"{question.set}.jsonl.gz")
+    rows = _rows(judged, question.part)
+    scores = {k: v[rows] for k, v in store.scores(encoder, question.set).items()}
+    return Panel(question, judged.only(rows), scores)
+
+
+def _rows(judged: Judgements, part: str) -> Array:
+    """Those of a language pair, or of the systems whose names start so."""
+    if not part:
+        return np.ones(len(judged), bool)
+    pairs = np.array(judged.lang_pairs) == part
+    systems = np.array([name.startswith(f"{part}/") for name in judged.system_names])
+    return pairs | systems[judged.systems]
+
+
+def _of_words(label: str) -> str:
+    """Metrics that exist for both kinds of vectors are told apart."""
+    metric, _, column = label.partition(":")
+    return f"{metric}(words):{column}" if metric == "wrd-score" else label
+
+
+@cache
+def _judged(path: Path) -> Judgements:
+    return read_judgements(path)
+
+
+@cache
+def _columns(path: Path) -> dict[str, Array]:
+    if not path.exists():
+        return {}
+    with np.load(path) as found:
+        return {label: found[label] for label in found}
