@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench reproduction soak clean
+.PHONY: demo test lint bench reproduction studies soak clean
 
 demo: .venv/ready
 	@$(BIN)/python examples/first_plan.py
@@ -29,6 +29,10 @@ SCORES ?= benchmarks/results/reproduction
 reproduction: .venv/ready-dev
 	$(BIN)/python benchmarks/reproduction/scores.py -o $(SCORES)
 	$(BIN)/python benchmarks/reproduction/page.py $(SCORES) -o docs/reproduction.md
+
+studies: .venv/ready-dev
+	$(BIN)/python benchmarks/studies/edits.py
+	$(BIN)/python benchmarks/studies/penalties.py
 
 soak: .venv/ready-dev
 	FREIGHT_KILLS=100 $(BIN)/python -m pytest -q tests/encoding/test_cached.py -k killed
