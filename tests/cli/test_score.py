@@ -110,7 +110,10 @@ MISTAKES = {
     "only a heading": (["heading.tsv"], "heading.tsv is empty"),
     "twice a column": (["twice.csv"], "twice.csv has two columns named 'hyp'"),
     "no reference": (["none.jsonl"], "row 1 of none.jsonl has no reference"),
-    "preset": (["hyp.txt", "ref.txt", "--preset", "mine"], "no preset 'mine'; there is paper-en"),
+    "preset": (
+        ["hyp.txt", "ref.txt", "-m", "lazy-emd", "--preset", "mine"],
+        "no preset 'mine'; there is paper-en",
+    ),
     "other metric": (
         ["hyp.txt", "ref.txt", "--set", "emd.layer=2", "--encoder", "hashed"],
         "--set emd.layer: emd is not among the metrics of this run",
