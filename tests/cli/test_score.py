@@ -110,6 +110,10 @@ MISTAKES = {
     "only a heading": (["heading.tsv"], "heading.tsv is empty"),
     "twice a column": (["twice.csv"], "twice.csv has two columns named 'hyp'"),
     "no reference": (["none.jsonl"], "row 1 of none.jsonl has no reference"),
+    "number": (
+        ["hyp.txt", "ref.txt", "-m", "lazy-emd", "--set", "hyp=much"],
+        "hyp='much' of lazy-emd is not a number",
+    ),
     "preset": (
         ["hyp.txt", "ref.txt", "-m", "lazy-emd", "--preset", "mine"],
         "no preset 'mine'; there is paper-en",

@@ -2,10 +2,11 @@
 
 import difflib
 import inspect
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from freight.catalogue.files import read_preset
 from freight.errors import InvalidInput
@@ -59,6 +60,7 @@ def load(
     if preset is not None:
         given = settings if column is None else {**settings, "column": column}
         return load(name, **{**preset_settings(name, preset), **given})
+    _check_numbers(name, settings)
     scorer: Scorer = _factory(name)(**settings)
     return scorer if column is None else _led_by(scorer, column)
 
@@ -99,6 +101,16 @@ def presets(name: str) -> dict[str, dict[str, Any]]:
 def metrics() -> dict[str, str]:
     """What there is to score with, and what it is."""
     return {name: (inspect.getdoc(_factory(name)) or "").split("\n")[0] for name in METRICS}
+
+
+def _check_numbers(name: str, settings: Mapping[str, Any]) -> None:
+    """Refuse texts where a parameter takes nothing but numbers."""
+    there = inspect.signature(_factory(name)).parameters
+    for setting, value in settings.items():
+        annotation = there[setting].annotation
+        kinds = get_args(annotation) or (annotation,)
+        if {float, int} & {*kinds} and str not in kinds and isinstance(value, str):
+            raise InvalidInput(f"{setting}={value!r} of {name} is not a number")
 
 
 def _factory(name: str) -> Any:
