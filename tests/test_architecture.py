@@ -14,7 +14,7 @@ PACKAGE = Path(freight.__file__).parent
 # A layer may import the ones before it; the names inside one layer may import each other.
 LAYERS = [
     {"errors", "folders", "kernels"},
-    {"totals", "types", "results"},
+    {"explanations", "results", "totals", "types"},
     {"clouds", "solvers"},
     {"encoding", "units", "data"},
     {
@@ -29,10 +29,11 @@ LAYERS = [
         "standards",
         "weightings",
     },
-    {"blend", "metric", "pipeline", "rehearsal", "scoring"},
+    {"blend", "explaining", "metric", "pipeline", "rehearsal", "scoring"},
     {"catalogue"},
     {"judge", "train"},
     {"report"},
+    {"serve"},
     {"cli"},
 ]
 
