@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from freight.cli import options
 from freight.cli.options import (
     DEFAULT,
     given,
@@ -47,43 +48,27 @@ def judge(
     human: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A criterion; default: all.")
     ] = None,
-    where: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="Take these rows only.")
-    ] = None,
-    scale: Annotated[
-        str | None,
-        typer.Option(metavar="LOW:HIGH", help="Of the human scores, for mse and mae."),
-    ] = None,
+    where: options.Conditions = None,
+    scale: options.Scale = None,
     output: Annotated[
         list[Path] | None,
         typer.Option("-o", "--output", help="A page, .html, or all numbers, .json."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
-    encoder: Annotated[
-        str | None, typer.Option(help="From `freight encoders`; default: the metric's own.")
-    ] = None,
-    layer: Annotated[
-        str | None, typer.Option(help="Hidden state: 4, -1 (the last), -5: (the last five), all.")
-    ] = None,
-    lang: Annotated[str | None, typer.Option(help="Target language: en, zh, de, ...")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="[METRIC.]NAME=VALUE", help="A parameter, of one metric or of all."
-        ),
-    ] = None,
-    resamples: Annotated[
-        int, typer.Option(min=1, help="Bootstrap samples, and permutations.")
-    ] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed draws the same.")] = 0,
+    as_json: options.AsJson = False,
+    encoder: options.EncoderName = None,
+    layer: options.Layer = None,
+    lang: options.Lang = None,
+    settings: options.Settings = None,
+    resamples: options.Resamples = 1000,
+    seed: options.Seed = 0,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Neither read nor keep scores on disk.")
     ] = False,
-    cache: Annotated[bool, typer.Option("--cache", help="Remember vectors too.")] = False,
-    encoding: Annotated[str, typer.Option(help="Encoding of the files.")] = "utf-8",
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; default: a GPU.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="On the CPU; default: all.")] = None,
+    cache: options.Cache = False,
+    encoding: options.Encoding = "utf-8",
+    device: options.Device = None,
+    dtype: options.Dtype = None,
+    threads: options.Threads = None,
 ) -> None:
     """Say how well metrics agree with people, and whether one is really better than another.
 

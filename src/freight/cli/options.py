@@ -1,9 +1,11 @@
-"""What a command line says of metrics: names, columns, settings."""
+"""What a command line says of metrics: names, columns, settings; and the options that say it."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from freight.errors import InvalidInput
 
@@ -13,6 +15,40 @@ if TYPE_CHECKING:
 
 DEFAULT = "freight"
 """The metric where none is named."""
+
+# Options that several commands have, written once so that they mean the same in each.
+MetricNames = Annotated[
+    list[str] | None,
+    typer.Option("-m", "--metric", metavar="NAME[:COLUMN]", help=f"Default: {DEFAULT}."),
+]
+EncoderName = Annotated[
+    str | None, typer.Option(help="From `freight encoders`; default: the metric's own.")
+]
+Layer = Annotated[
+    str | None, typer.Option(help="Hidden state: 4, -1 (the last), -5: (the last five), all.")
+]
+Lang = Annotated[str | None, typer.Option(help="Target language: en, zh, de, ...")]
+Preset = Annotated[str | None, typer.Option(help="Settings of a paper, by name.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="[METRIC.]NAME=VALUE", help="A parameter, of one metric or of all."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+Encoding = Annotated[str, typer.Option(help="Encoding of the files.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; default: a GPU.")]
+Dtype = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")]
+Cache = Annotated[bool, typer.Option("--cache", help="Remember vectors on disk.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="On the CPU; default: all.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed draws the same.")]
+Resamples = Annotated[int, typer.Option(min=1, help="Bootstrap samples, and permutations.")]
+Conditions = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="Take these rows only.")
+]
+Scale = Annotated[
+    str | None, typer.Option(metavar="LOW:HIGH", help="Of the human scores, for mse and mae.")
+]
 
 
 @dataclass(frozen=True)

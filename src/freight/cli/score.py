@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from freight.cli import options
 from freight.cli.options import DEFAULT, Wanted, given, parse_settings, wanted_metrics
 from freight.cli.summary import Summary, table_columns
 from freight.data import Corpus
@@ -29,37 +30,25 @@ def score(
     refs: Annotated[
         list[str] | None, typer.Argument(metavar="REF", help="References, one a line.")
     ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option("-m", "--metric", metavar="NAME[:COLUMN]", help=f"Default: {DEFAULT}."),
-    ] = None,
-    encoder: Annotated[
-        str | None, typer.Option(help="From `freight encoders`; default: the metric's own.")
-    ] = None,
-    layer: Annotated[
-        str | None, typer.Option(help="Hidden state: 4, -1 (the last), -5: (the last five), all.")
-    ] = None,
-    lang: Annotated[str | None, typer.Option(help="Target language: en, zh, de, ...")] = None,
-    preset: Annotated[str | None, typer.Option(help="Settings of a paper, by name.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="[METRIC.]NAME=VALUE", help="A parameter, of one metric or of all."
-        ),
-    ] = None,
+    metric: options.MetricNames = None,
+    encoder: options.EncoderName = None,
+    layer: options.Layer = None,
+    lang: options.Lang = None,
+    preset: options.Preset = None,
+    settings: options.Settings = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help=".jsonl .csv .tsv or .parquet")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: options.AsJson = False,
     hyp_column: Annotated[str | None, typer.Option(help="In a table. Default: hyp.")] = None,
     ref_column: Annotated[
         list[str] | None, typer.Option(help="In a table; may be repeated. Default: refs or ref.")
     ] = None,
-    encoding: Annotated[str, typer.Option(help="Encoding of the files.")] = "utf-8",
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; default: a GPU.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
-    cache: Annotated[bool, typer.Option("--cache", help="Remember vectors on disk.")] = False,
-    threads: Annotated[int | None, typer.Option(min=1, help="On the CPU; default: all.")] = None,
+    encoding: options.Encoding = "utf-8",
+    device: options.Device = None,
+    dtype: options.Dtype = None,
+    cache: options.Cache = False,
+    threads: options.Threads = None,
 ) -> None:
     """Score each hypothesis against its reference, or the best of its references.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from freight.cli import options
 from freight.cli.options import (
     encoder_setting,
     given,
@@ -54,38 +55,29 @@ def tune(
     level: Annotated[str | None, typer.Option(help="As in `freight judge`.")] = None,
     statistic: Annotated[str | None, typer.Option(help="As in `freight judge`.")] = None,
     human: Annotated[str | None, typer.Option(metavar="NAME", help="The criterion.")] = None,
-    where: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="Take these rows only.")
-    ] = None,
+    where: options.Conditions = None,
     rows: Annotated[
         int | None, typer.Option(min=1, help="Draw segments for tuning, up to so many rows.")
     ] = None,
-    scale: Annotated[
-        str | None, typer.Option(metavar="LOW:HIGH", help="Of the human scores, for mse and mae.")
-    ] = None,
+    scale: options.Scale = None,
     output: Annotated[
         list[Path] | None, typer.Option("-o", "--output", help="A page, .html; a preset, .json.")
     ] = None,
     preset: Annotated[
         Path | None, typer.Option(help="Write the settings here, for `freight score --preset`.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
-    encoder: Annotated[str | None, typer.Option(help="From `freight encoders`.")] = None,
-    layer: Annotated[str | None, typer.Option(help="Hidden state: 4, -1, -5:, all.")] = None,
-    lang: Annotated[str | None, typer.Option(help="Target language: en, zh, de, ...")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="[METRIC.]NAME=VALUE", help="What is not searched."),
-    ] = None,
-    resamples: Annotated[
-        int, typer.Option(min=1, help="Bootstrap samples, and permutations.")
-    ] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed draws the same.")] = 0,
-    cache: Annotated[bool, typer.Option("--cache", help="Remember vectors on disk.")] = False,
-    encoding: Annotated[str, typer.Option(help="Encoding of the files.")] = "utf-8",
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; default: a GPU.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="On the CPU; default: all.")] = None,
+    as_json: options.AsJson = False,
+    encoder: options.EncoderName = None,
+    layer: options.Layer = None,
+    lang: options.Lang = None,
+    settings: options.Settings = None,
+    resamples: options.Resamples = 1000,
+    seed: options.Seed = 0,
+    cache: options.Cache = False,
+    encoding: options.Encoding = "utf-8",
+    device: options.Device = None,
+    dtype: options.Dtype = None,
+    threads: options.Threads = None,
 ) -> None:
     """Choose a metric's settings on some sets, and say what they are worth on others.
 
