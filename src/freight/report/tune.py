@@ -39,6 +39,7 @@ def write_tune_report(tuned: Tuned, path: Path) -> None:
         "tune.html",
         title=f"Tuning {tuned.metric}",
         statistic=statistic_name(tuned.question),
+        higher=tuned.question.higher,
         lead=lead(tuned),
         facts=_facts(tuned),
         warnings=[note[1:].strip() for note in tuned.notes if note.startswith("!")],
