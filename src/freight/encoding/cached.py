@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from freight.clouds import Cloud, Encoder, Tick
-from freight.encoding.keeping import device_of, encode_through
+from freight.encoding.keeping import Wrapped, device_of, encode_through
 from freight.encoding.store import CacheInfo, Store
 from freight.errors import FreightError, InvalidInput
 from freight.folders import user_cache
@@ -28,35 +28,19 @@ _LEAST = 2**20
 
 
 @dataclass(frozen=True)
-class Cached:
+class Cached(Wrapped):
     """An encoder, a folder to remember in, and the bytes that may lie there.
 
     The folder is `freight/vectors` in the user's cache unless given. Once it is full, the texts
     that came first make room.
     """
 
-    inner: Encoder
     folder: str | None = None
     limit: int = LIMIT
 
     def __post_init__(self) -> None:
         if self.limit < _LEAST:
             raise InvalidInput(f"limit={self.limit} is too little to remember in; {_LEAST} will do")
-
-    @property
-    def name(self) -> str:
-        """The encoder's own, where it has one."""
-        return str(getattr(self.inner, "name", ""))
-
-    @property
-    def depth(self) -> int:
-        """How many layers there are besides the embedding layer."""
-        return self.inner.depth
-
-    @property
-    def identity(self) -> str:
-        """The encoder's own, since remembering changes no bit."""
-        return self.inner.identity
 
     def encode(
         self, texts: Sequence[str], layers: Sequence[int], tick: Tick | None = None

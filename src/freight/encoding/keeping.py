@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,6 +25,28 @@ class Keeper(Protocol):
 
     def write(self, texts: Iterable[Text]) -> None:
         """Keep these."""
+
+
+@dataclass(frozen=True)
+class Wrapped:
+    """An encoder with something around it that keeps its clouds, and goes by its name."""
+
+    inner: Encoder
+
+    @property
+    def name(self) -> str:
+        """The encoder's own, where it has one."""
+        return str(getattr(self.inner, "name", ""))
+
+    @property
+    def depth(self) -> int:
+        """How many layers there are besides the embedding layer."""
+        return self.inner.depth
+
+    @property
+    def identity(self) -> str:
+        """The encoder's own, since remembering changes no bit."""
+        return self.inner.identity
 
 
 def encode_through(

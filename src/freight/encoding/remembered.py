@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from freight.clouds import Cloud, Encoder, Tick
+from freight.clouds import Cloud, Tick
 from freight.encoding.entries import Known
-from freight.encoding.keeping import encode_through
+from freight.encoding.keeping import Wrapped, encode_through
 
 if TYPE_CHECKING:
     from freight.encoding.shelf import Look, Text
@@ -47,10 +47,9 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Remembered:
+class Remembered(Wrapped):
     """An encoder, and the bytes of clouds that it may keep; a copy elsewhere starts with none."""
 
-    inner: Encoder
     limit: int = field(default=LIMIT, compare=False)
     _memory: Memory = field(init=False, compare=False, repr=False)
 
@@ -59,21 +58,6 @@ class Remembered:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.inner, self.limit)
-
-    @property
-    def name(self) -> str:
-        """The encoder's own, where it has one."""
-        return str(getattr(self.inner, "name", ""))
-
-    @property
-    def depth(self) -> int:
-        """How many layers there are besides the embedding layer."""
-        return self.inner.depth
-
-    @property
-    def identity(self) -> str:
-        """The encoder's own, since remembering changes no bit."""
-        return self.inner.identity
 
     def encode(
         self, texts: Sequence[str], layers: Sequence[int], tick: Tick | None = None
