@@ -8,8 +8,8 @@ import numpy as np
 from scipy import stats
 
 from freight.errors import InvalidInput
-from freight.judge.levels import Sample
-from freight.judge.significance import BLOCK, Interval, interval
+from freight.judge.levels import Mean, Sample
+from freight.judge.significance import Interval, bootstrap, resampled
 from freight.types import Array
 
 POWERS = {"mse": 2, "mae": 1}
@@ -69,8 +69,8 @@ def bootstrap_errors(
     found = {}
     for kind in POWERS:
         errors = _errors(metric, human, kind)
-        means = _bootstrap_means(errors, resamples, seed)
-        found[kind] = interval(float(errors.mean()), means, confidence)
+        mean = Mean.of(len(errors))
+        found[kind] = bootstrap(mean, errors, "inputs", resamples, confidence, seed)
     return found
 
 
@@ -88,8 +88,10 @@ def bootstrap_t_test(
     data. `paired_test` is the one to believe.
     """
     sides = [_errors(metric, human, error) for metric in (first, second)]
-    streams = np.random.SeedSequence(seed).spawn(2)
-    means = [_bootstrap_means(s, resamples, r) for s, r in zip(sides, streams, strict=True)]
+    means = [
+        resampled(Mean.of(len(rows)), rows, resamples=resamples, seed=int(own))
+        for rows, own in zip(sides, np.random.SeedSequence(seed).generate_state(2), strict=True)
+    ]
     t, p = stats.ttest_ind(*means)
     return Comparison(float(sides[0].mean() - sides[1].mean()), float(t), float(p))
 
@@ -120,10 +122,3 @@ def _errors(metric: Array, human: Array, kind: str) -> Array:
     human = np.asarray(human, np.float64)
     sample = Sample.of(np.flatnonzero(~np.isnan(human)), len(human), None, None)
     return np.abs(sample.scores(metric)[0] - human[sample.rows]) ** POWERS[kind]
-
-
-def _bootstrap_means(errors: Array, resamples: int, seed: int | np.random.SeedSequence) -> Array:
-    rng, size = np.random.default_rng(seed), len(errors)
-    block = max(1, BLOCK // size)
-    blocks = [min(block, resamples - start) for start in range(0, resamples, block)]
-    return np.concatenate([errors[rng.integers(size, size=(n, size))].mean(axis=1) for n in blocks])

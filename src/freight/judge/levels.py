@@ -73,6 +73,24 @@ class Statistic(Protocol):
         """One number a resample, from scores (resample or 1, row) and draws (resample or 1, ·)."""
 
 
+@dataclass(frozen=True, eq=False)
+class Mean:
+    """The mean of numbers that need nothing to compare them with."""
+
+    sample: Sample
+
+    @classmethod
+    def of(cls, size: int) -> Mean:
+        """Of so many rows, each an input."""
+        return cls(Sample.of(np.arange(size), size, None, None))
+
+    def __call__(self, scores: Array, draws: Draws) -> Array:
+        """Weighed by how often each row was drawn."""
+        at = self.sample
+        weights = draws.segments.take(at.segments, axis=1) * draws.systems.take(at.systems, axis=1)
+        return (weights * scores).sum(axis=1) / weights.sum(axis=1)
+
+
 def estimate(statistic: Statistic, metric: Array) -> float:
     """The statistic of the data as they are."""
     return float(statistic(statistic.sample.scores(metric), statistic.sample.once)[0])
