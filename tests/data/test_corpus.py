@@ -10,6 +10,8 @@ import pyarrow.parquet
 import pytest
 
 from freight.data import Corpus
+from freight.data.rows import rows
+from freight.data.tables import TableWriter
 from freight.errors import InvalidInput
 
 ROWS = [
@@ -49,6 +51,43 @@ def test_tabs_take_quotes_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "data.tsv"
     path.write_bytes('\ufeffhyp\tref\r\n"Well\tyes "\r\n'.encode())
     assert list(Corpus(str(path))) == [('"Well', ['yes "'])]
+
+
+QUOTED = ['"', '"a"', "it's 5\" wide", '""', "", " a ", "back\\slash \\t", "a,b;c", "\u2028", "7"]
+BROKEN = ["tab\there", "line\nfeed", "carriage\rreturn", 'all "\t\r\n" of them', "\n", "end\r"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "texts"), [("tsv", QUOTED), ("csv", QUOTED + BROKEN), ("jsonl", QUOTED + BROKEN)]
+)
+def test_what_is_written_is_what_is_read(tmp_path: Path, ending: str, texts: list[str]) -> None:
+    path = tmp_path / f"data.{ending}"
+    with TableWriter(path, {}) as writer:
+        writer.write({"hyp": texts[:3], 'the "ref"': texts[:3][::-1]})
+        writer.write({"hyp": texts[3:], 'the "ref"': texts[3:][::-1]})
+    found = list(rows(path))
+    assert [row["hyp"] for row in found] == texts
+    assert [row['the "ref"'] for row in found] == texts[:3][::-1] + texts[3:][::-1]
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_tabs_refuse_what_they_cannot_hold(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "data.tsv"
+    with pytest.raises(InvalidInput, match=r"which TSV cannot hold; write \.csv or \.jsonl"):
+        write_texts(path, [text])
+    assert not list(tmp_path.iterdir())
+
+
+def write_texts(path: Path, texts: list[str]) -> None:
+    with TableWriter(path, {}) as writer:
+        writer.write({"hyp": texts})
+
+
+def test_a_bare_carriage_return_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_bytes(b"hyp,ref\na,b\nc\rd,e\n")
+    with pytest.raises(InvalidInput, match=r"line 3 of .* has a carriage return in it; quote its"):
+        list(rows(path))
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])

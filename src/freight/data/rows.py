@@ -37,30 +37,36 @@ def _ending(path: Path) -> str:
 
 
 def _comma(path: Path, encoding: str) -> Iterator[Row]:
-    return _separated(path, encoding, ",")
+    csv.field_size_limit(sys.maxsize)  # a cell may hold a whole document
+    reader = csv.reader(lines(path, encoding))
+    try:
+        yield from _named(path, ((reader.line_num, cells or [""]) for cells in reader))
+    except csv.Error:
+        raise InvalidInput(
+            f"line {reader.line_num} of {path} has a carriage return in it; quote its cell"
+        ) from None
 
 
 def _tab(path: Path, encoding: str) -> Iterator[Row]:
-    return _separated(path, encoding, "\t")
+    """Nothing is quoted or escaped: a cell is what stands between two tabs."""
+    ended = (line.removesuffix("\n").removesuffix("\r") for line in lines(path, encoding))
+    return _named(path, ((number, line.split("\t")) for number, line in enumerate(ended, 1)))
 
 
-def _separated(path: Path, encoding: str, delimiter: str) -> Iterator[Row]:
-    csv.field_size_limit(sys.maxsize)  # a cell may hold a whole document
-    plain = {} if delimiter == "," else {"quotechar": None, "quoting": csv.QUOTE_NONE}
-    reader = csv.reader(lines(path, encoding), delimiter=delimiter, **plain)  # type: ignore[arg-type]
+def _named(path: Path, numbered: Iterator[tuple[int, list[str]]]) -> Iterator[Row]:
     names: list[str] | None = None
-    for cells in reader:
+    for number, cells in numbered:
         if names is None:
             names = cells
             twice = [name for name in names if names.count(name) > 1]
             if twice:
                 raise InvalidInput(f"{path} has two columns named {twice[0]!r}")
-        elif len(cells or [""]) != len(names):
+        elif len(cells) != len(names):
             raise InvalidInput(
-                f"line {reader.line_num} of {path} has {len(cells)} cells, the heading {len(names)}"
+                f"line {number} of {path} has {len(cells)} cells, the heading {len(names)}"
             )
         else:
-            yield dict(zip(names, cells or [""], strict=True))
+            yield dict(zip(names, cells, strict=True))
 
 
 def _json_lines(path: Path, encoding: str) -> Iterator[Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -75,25 +76,35 @@ class _JsonLines:
 
 
 class _Comma:
-    delimiter = ","
-
     def __init__(self, path: Path, notes: dict[str, str]) -> None:
         self._stream = path.open("w", encoding="utf-8", newline="")
-        self._writer = csv.writer(self._stream, delimiter=self.delimiter)
         self._begun = False
 
     def write(self, columns: Columns) -> None:
-        if not self._begun:
-            self._writer.writerow(columns)
-            self._begun = True
-        self._writer.writerows([_cell(x) for x in row] for row in _each(columns))
+        rows: list[Sequence[Any]] = [[_cell(x) for x in row] for row in _each(columns)]
+        self._put(rows if self._begun else [list(columns), *rows])
+        self._begun = True
 
     def close(self) -> None:
         self._stream.close()
 
+    def _put(self, rows: list[Sequence[Any]]) -> None:
+        csv.writer(self._stream).writerows(rows)
+
 
 class _Tab(_Comma):
-    delimiter = "\t"
+    """As it is read: nothing quoted or escaped, so that a quote is a quote."""
+
+    def _put(self, rows: list[Sequence[Any]]) -> None:
+        for row in rows:
+            cells = ["" if x is None else str(x) for x in row]
+            bad = next((cell for cell in cells if re.search(r"[\t\r\n]", cell)), None)
+            if bad is not None:
+                raise InvalidInput(
+                    f"{bad[:40]!r} has a tab or a line break in it, which TSV cannot hold; write"
+                    " .csv or .jsonl"
+                )
+            self._stream.write("\t".join(cells) + "\n")
 
 
 class _Parquet:
