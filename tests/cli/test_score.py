@@ -161,6 +161,31 @@ def test_a_mistake_is_one_clear_line(
     assert not [path for path in files.iterdir() if path.name.startswith("scores")]
 
 
+@pytest.mark.parametrize(
+    ("metrics", "note"),
+    [
+        ([], "--lang zh makes no difference to freight\n"),
+        (["-m", "emd", "-m", "freight"], "--lang zh makes no difference to emd, freight\n"),
+        (["-m", "freight", "-m", "lazy-emd"], ""),
+    ],
+)
+def test_a_language_is_for_the_metrics_that_know_languages(
+    metrics: list[str],
+    note: str,
+    files: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    spoken = "--encoder", "hashed", "--lang", "zh", "--json"
+    assert run(monkeypatch, files, "score", "hyp.txt", "ref.txt", *metrics, *spoken) == 0
+    captured = capsys.readouterr()
+    assert captured.err == note
+    for record in json.loads(captured.out)["metrics"]:
+        known = {"lang": "zh"} if "lang" in freight.parameters(record["metric"]) else {}
+        expected = freight.load(record["metric"], encoder="hashed", **known)
+        assert record["signature"] == expected.signature
+
+
 def test_usage_is_status_two() -> None:
     assert CliRunner().invoke(app, ["score"]).exit_code == 2
     assert CliRunner().invoke(app, ["score", "a", "b", "--nonsense"]).exit_code == 2

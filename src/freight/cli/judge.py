@@ -10,6 +10,7 @@ from freight.cli import options
 from freight.cli.options import (
     DEFAULT,
     given,
+    language_setting,
     parse_conditions,
     parse_scale,
     parse_settings,
@@ -85,9 +86,10 @@ def judge(
     sets = [freight.read_judgements(path, human, conditions, encoding=encoding) for path in data]
     if threads is not None:
         freight.set_threads(threads)
-    named = {**given(layer=layer, lang=lang), **parse_settings(settings or [])}
+    names = metric or [DEFAULT]
+    named = given(layer=layer) | language_setting(lang, names) | parse_settings(settings or [])
     chosen = given(device=device, dtype=dtype)
-    wanted = wanted_metrics(metric or [DEFAULT], encoder, chosen, named, cache, every=False)
+    wanted = wanted_metrics(names, encoder, chosen, named, cache, every=False)
     with progress(sum(map(len, sets))) as tick:
         study = study_of(
             [one.metric for one in wanted],

@@ -103,6 +103,19 @@ def given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
+def language_setting(lang: str | None, names: list[str]) -> dict[str, str]:
+    """The language, where a metric knows languages; where none does, a note that all are alike."""
+    import freight
+
+    if lang is None:
+        return {}
+    metrics = list(dict.fromkeys(name.partition(":")[0] for name in names))
+    if any("lang" in freight.parameters(metric) for metric in metrics):
+        return {"lang": lang}
+    typer.echo(f"--lang {lang} makes no difference to {', '.join(metrics)}", err=True)
+    return {}
+
+
 def wanted_metrics(
     names: list[str],
     encoder: str | None,

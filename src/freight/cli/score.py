@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from freight.cli import options
-from freight.cli.options import DEFAULT, Wanted, given, parse_settings, wanted_metrics
+from freight.cli.options import (
+    DEFAULT,
+    Wanted,
+    given,
+    language_setting,
+    parse_settings,
+    wanted_metrics,
+)
 from freight.cli.summary import Summary, table_columns
 from freight.data import Corpus
 from freight.data.tables import TableWriter, check_ending
@@ -63,13 +70,14 @@ def score(
             Corpus(hyp, refs or (), encoding, hyp_column, ref_column or ())
         )
         watch.lap("read")
-        named = given(layer=layer, lang=lang, preset=preset)
+        names = metric or [DEFAULT]
+        named = given(layer=layer, preset=preset) | language_setting(lang, names)
         if threads is not None:
             import freight
 
             freight.set_threads(threads)
         wanted = wanted_metrics(
-            metric or [DEFAULT],
+            names,
             encoder,
             given(device=device, dtype=dtype),
             {**named, **parse_settings(settings or [])},

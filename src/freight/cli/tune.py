@@ -13,6 +13,7 @@ from freight.cli import options
 from freight.cli.options import (
     encoder_setting,
     given,
+    language_setting,
     parse_conditions,
     parse_scale,
     parse_settings,
@@ -103,7 +104,8 @@ def tune(
     )
     if threads is not None:
         freight.set_threads(threads)
-    named = {**given(layer=layer, lang=lang), **parse_settings(settings or [])}
+    spoken = language_setting(lang, [name, *(against or [])])
+    named = given(layer=layer) | spoken | parse_settings(settings or [])
     source = encoder, given(device=device, dtype=dtype), cache
     fixed = {**encoder_setting(name, *source), **_mine(name, named), **given(column=column or None)}
     with _progress() as tick:
@@ -139,8 +141,13 @@ def _check_output(path: Path) -> None:
 
 def _mine(metric: str, named: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of the tuned metric: those that name it, and those that name none."""
+    import freight
+
     split = {setting: setting.rpartition(".") for setting in named}
-    return {split[x][2]: named[x] for x in named if split[x][0] in ("", metric)}
+    found = {split[x][2]: named[x] for x in named if split[x][0] in ("", metric)}
+    if "lang" not in freight.parameters(metric):  # it is for the rivals
+        found.pop("lang", None)
+    return found
 
 
 def _rivals(
