@@ -111,6 +111,8 @@ def test_selection(tmp_path: Path) -> None:
     plain = [{"hyp": row["hyp"], "ref": "r", "human": k} for k, row in enumerate(RATED)]
     alone = read_judgements(write(tmp_path / "plain.jsonl", plain))
     assert alone.split() == [alone]
+    english = [{**row, "lang_pair": "en"} for row in plain]
+    assert [x.name for x in read_judgements(write(tmp_path / "e.jsonl", english)).split()] == ["e"]
     assert alone.segments.tolist() == [0, 1, 2, 3]
 
 

@@ -40,14 +40,12 @@ class Judgements:
         return len(self.hyps)
 
     def split(self) -> list[Judgements]:
-        """One set a language pair, named after it; the set itself where there is none."""
-        if not self.lang_pairs:
+        """One set a language pair, named after it; the set itself where all is in one language."""
+        there = list(dict.fromkeys(self.lang_pairs))
+        if not there or (len(there) == 1 and "-" not in there[0]):
             return [self]
         pairs: Array = np.array(self.lang_pairs)
-        return [
-            replace(self.only(pairs == pair), name=_joined(self.name, pair))
-            for pair in dict.fromkeys(self.lang_pairs)
-        ]
+        return [replace(self.only(pairs == pair), name=_joined(self.name, pair)) for pair in there]
 
     def only(self, rows: Array | Sequence[bool] | Sequence[int]) -> Judgements:
         """The rows of a mask or an index; preferences stay where both of their rows do."""
