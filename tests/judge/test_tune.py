@@ -107,6 +107,14 @@ def test_a_fold_never_sees_its_own_rows(trials: int | None) -> None:
         assert folds[0].settings == {"hyp": 0.4, "ref": 0.8}
 
 
+def test_a_pair_that_two_sets_have_is_held_out_of_both() -> None:
+    same = [made_by(name, "a-en", hyp=0.1, ref=0.2) for name in ("a", "again")]
+    other = made_by("b", "b-en", hyp=0.4, ref=0.8)
+    found = tune("lazy-emd", GRID, [*same, other], (), HASHED, folds=True, resamples=20)
+    right = {"hyp": 0.4, "ref": 0.8}, {"hyp": 0.1, "ref": 0.2}
+    assert [fold.settings for fold in found.folds] == [right[0], right[0], right[1]]
+
+
 def test_several_language_pairs_decide_by_their_mean() -> None:
     sets = [made_by("a", "a-en", hyp=0.4, ref=0.8), made_by("b", "b-en", hyp=0.1, ref=0.2)]
     found = tune("lazy-emd", GRID, sets, (), HASHED)

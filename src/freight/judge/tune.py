@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -49,8 +49,8 @@ def tune(
     """Search settings of a metric on the training sets, the mean over language pairs deciding.
 
     All of a grid is tried, or `trials` settings where the last ones were good (optuna's TPE). What
-    `settings` say is not searched. With `folds` each language pair is also held out once: settings
-    are picked on the others. `rows` draws whole segments of each training set until there are so
+    `settings` say is not searched. With `folds` each language pair of each set is also held out once:
+    settings are picked on the sets of other pairs. `rows` draws whole segments of each training set until there are so
     many rows. On the tests, the tuned metric is compared with the default one, and with `rivals`.
     """
     check_space(metric, space)
@@ -60,7 +60,7 @@ def tune(
     question = _question(drawn, level, statistic, human, Chance(resamples, seed, scale))
     if len({one.name for one in drawn}) < len(drawn):
         raise InvalidInput("two training sets have the same name; rename one of the files")
-    if folds and len(drawn) < 2:
+    if folds and not all(apart(drawn, one) for one in drawn):
         raise InvalidInput(f"folds hold out a language pair, and {drawn[0].name} is the only one")
     work = _Work(metric, space, _fixed(metric, space, settings or {}), question, drawn, tick)
     held = _several(tests)
@@ -134,7 +134,7 @@ class _Work:
         for name in list(self._sets)[:folds]:
             if stopped:
                 break
-            others = [other for other in self._sets if other != name]
+            others = [one.name for one in apart(self._sets.values(), self._sets[name])]
             picked = run(proposals(seed=seed), self._trials, others, higher, tell)
             stopped = picked.stopped
             if not stopped:
@@ -195,6 +195,12 @@ class _Work:
                 self.notes.append(f"{said}; the best may lie beyond")
 
 
+def apart(sets: Iterable[Judgements], held: Judgements) -> list[Judgements]:
+    """The sets that may choose for one that is held out: others, and of other language pairs."""
+    pairs = set(held.lang_pairs)
+    return [one for one in sets if one is not held and not pairs & set(one.lang_pairs)]
+
+
 def _several(sets: Sets) -> list[Judgements]:
     return [sets] if isinstance(sets, Judgements) else list(sets)
 
@@ -245,7 +251,7 @@ def _drawn(judged: Judgements, rows: int | None, seed: int) -> Judgements:
 def _warnings(
     train: Sequence[Judgements], tests: Sequence[Judgements], folds: bool
 ) -> Iterator[str]:
-    held = [([x for x in train if x is not one], one) for one in train if folds]
+    held = [(apart(train, one), one) for one in train if folds]
     for others, test in [*held, *((train, test) for test in tests)]:
         count = shared_rows(others, test)
         if count:
