@@ -122,10 +122,11 @@ def row(
         values = np.mean([table[other] for table in choosers for other in others], axis=0)
         picks.append(int(np.argmax(values)))
     default = [GRID.index(DEFAULT)] * len(told)
+    names = [[one.name.replace(TOLD, of) for one in told] for of in (TOLD, KENDALL)]
     figures = [
-        100 * np.mean([tables[one.name.replace(TOLD, of)][k] for one, k in zip(told, which)])
+        100 * np.mean([tables[label][k] for label, k in zip(several, which, strict=True)])
         for which in (picks, default)
-        for of in (TOLD, KENDALL)
+        for several in names
     ]
     shown = "; ".join(f"{count} × {said(GRID[k])}" for k, count in Counter(picks).most_common())
     return f"| {name} | {by} | " + " | ".join(f"{x:.1f}" for x in figures) + f" | {shown} |"
