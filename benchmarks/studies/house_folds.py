@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -88,7 +89,7 @@ def tried(name: str, device: str | None, sets: Sequence[Judgements]) -> Tried:
     for one in sets:
         started, memories = time.perf_counter(), Memories()
 
-        def make(settings: dict[str, float], memories: Memories = memories) -> Scorer:
+        def make(settings: dict[str, Any], memories: Memories = memories) -> Scorer:
             return memories.remembering(freight.load("freight", encoder=encoder, **settings))
 
         asked = [question(one)]

@@ -49,9 +49,10 @@ def tune(
     """Search settings of a metric on the training sets, the mean over language pairs deciding.
 
     All of a grid is tried, or `trials` settings where the last ones were good (optuna's TPE). What
-    `settings` say is not searched. With `folds` each language pair of each set is also held out once:
-    settings are picked on the sets of other pairs. `rows` draws whole segments of each training set until there are so
-    many rows. On the tests, the tuned metric is compared with the default one, and with `rivals`.
+    `settings` say is not searched. With `folds` each language pair of each set is also held out
+    once: settings are picked on the sets of other pairs. `rows` draws whole segments of each
+    training set until there are so many rows. On the tests, the tuned metric is compared with the
+    default one, and with `rivals`.
     """
     check_space(metric, space)
     proposals = partial(search, space, trials)
