@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,9 @@ from freight.types import Array
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """The tokens of each text without special ones, and the packed description of all units."""
+    """The tokens of all texts, special ones included, packed end to end."""
 
     texts: tuple[str, ...]
-    inner: list[list[int]]
     offsets: Array
     ids: Array
     start: Array
@@ -49,30 +49,40 @@ class Tokeniser:
 
     def __call__(self, texts: Sequence[str]) -> Tokens:
         """Tokenise; white space around a text is no part of it."""
-        stripped = [text.strip() for text in texts]
-        options = {"add_special_tokens": False, "return_attention_mask": False, "verbose": False}
-        encodings = self._tokenizer(stripped, **options).encodings if stripped else []
-        inner = [encoding.ids for encoding in encodings]
+        encodings = self._encoded([text.strip() for text in texts])
         opening, closing = len(self.frame.opening), len(self.frame.closing)
-        sizes = np.array([len(ids) + opening + closing for ids in inner], np.int64)
-        offsets = np.concatenate(([0], np.cumsum(sizes)))
+        counts = np.fromiter((len(one) for one in encodings), np.int64, len(encodings))
+        offsets = np.concatenate(([0], np.cumsum(counts + opening + closing)))
+        owner = np.repeat(np.arange(len(counts)), counts)
+        within = np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]
+        inner = offsets[owner] + opening + within
         rows = np.zeros((5, int(offsets[-1])), np.int64)  # ids, start, end, word, kind
         rows[3], rows[4] = -1, int(Kind.SPECIAL)
-        for text, encoding in enumerate(encodings):
-            lead = len(texts[text]) - len(texts[text].lstrip())
-            first, last = int(offsets[text]), int(offsets[text + 1])
-            rows[0, first : first + opening] = self.frame.opening
-            rows[0, last - closing : last] = self.frame.closing
-            rows[1:3, last - closing : last] = len(texts[text])
-            if encoding.ids:
-                block = rows[:, first + opening : last - closing]
-                block[0], block[1:3] = encoding.ids, np.array(encoding.offsets).T + lead
-                words = np.array([-1 if w is None else w for w in encoding.word_ids])
-                block[3], block[4] = words, self._kinds[block[0]]
-                block[4, 1:] |= np.where(words[1:] == words[:-1], int(Kind.CONTINUATION), 0)
-        ids, start, end, word, kind = rows
-        places = ids, start, end, word, kind.astype(np.uint8)
-        return Tokens(tuple(texts), inner, offsets, *places)
+        lengths, leads = _margins(texts)
+        for place, token in enumerate(self.frame.opening):
+            rows[0, offsets[:-1] + place] = token
+        for place, token in enumerate(self.frame.closing):
+            rows[0, offsets[1:] - closing + place] = token
+            rows[1:3, offsets[1:] - closing + place] = lengths
+        ids, spans, words = _flat(encodings, len(owner))
+        rows[0, inner] = ids
+        rows[1:3, inner] = spans.T + leads[owner]
+        rows[3, inner] = words
+        again = np.diff(words, prepend=-2) == 0
+        again &= within > 0
+        rows[4, inner] = self._kinds[ids] | np.where(again, int(Kind.CONTINUATION), 0)
+        places = rows[0], rows[1], rows[2], rows[3], rows[4].astype(np.uint8)
+        return Tokens(tuple(texts), offsets, *places)
+
+    def _encoded(self, texts: list[str]) -> list[Any]:
+        """Whole and unpadded, whatever the tokenizer's file says of limits."""
+        fast = self._tokenizer.backend_tokenizer
+        if fast.truncation is not None:
+            fast.no_truncation()
+        if fast.padding is not None:
+            fast.no_padding()
+        found: list[Any] = fast.encode_batch(texts, add_special_tokens=False)
+        return found
 
     @cached_property
     def frame(self) -> Frame:
@@ -101,3 +111,19 @@ class Tokeniser:
         if unknown is not None:
             kinds[unknown] = Kind.UNKNOWN
         return kinds
+
+
+def _margins(texts: Sequence[str]) -> tuple[Array, Array]:
+    """The length of each text, and how much white space it starts with."""
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    leads = (len(text) - len(text.lstrip()) for text in texts)
+    return lengths, np.fromiter(leads, np.int64, len(texts))
+
+
+def _flat(encodings: list[Any], total: int) -> tuple[Array, Array, Array]:
+    """Ids, spans (token, 2) and words of all encodings end to end; no word is -1."""
+    ids = np.fromiter(chain.from_iterable(e.ids for e in encodings), np.int64, total)
+    pairs = chain.from_iterable(e.offsets for e in encodings)
+    spans = np.fromiter(chain.from_iterable(pairs), np.int64, 2 * total).reshape(-1, 2)
+    found = (-1 if word is None else word for e in encodings for word in e.word_ids)
+    return ids, spans, np.fromiter(found, np.int64, total)

@@ -20,9 +20,10 @@ from freight.clouds import Cloud, Tick
 from freight.encoding.embedded import EMBEDDED, embedded_folder
 from freight.encoding.hub import load_part
 from freight.encoding.states import hidden_states
-from freight.encoding.tokens import Tokeniser, Tokens
-from freight.encoding.windows import ROWS, STEP, Shape, Window, batches, windows
+from freight.encoding.tokens import Tokeniser
+from freight.encoding.windows import ROWS, STEP, Cut, Shape, batches, cut
 from freight.errors import FreightError, InvalidInput
+from freight.types import Array
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -86,36 +87,28 @@ class Transformer:
         halved = np.zeros(len(texts), bool)
         if not layers or not texts:
             return tokens.cloud(store, halved, halved)
-        cut, owner = self._cut(tokens)
-        planned = list(batches(cut, self._limit, self.budget))
+        pieces = cut(tokens.ids, tokens.offsets, self._tokeniser.frame, self._limit)
+        planned = list(batches(pieces.lengths, self._limit, self.budget))
         work = sum(shape.rows * shape.length for shape, _ in planned)
         for shape, chosen in planned:
-            if self._fill(store, shape, chosen, layers):
-                halved[[owner[id(window)] for window in chosen]] = True
+            if self._fill(store, shape, pieces, chosen, layers):
+                halved[pieces.owner[chosen]] = True
             if tick:
                 tick(shape.rows * shape.length / work)
-        seen = np.bincount(np.concatenate([w.units for w in cut]) + 1, minlength=total + 1)[1:]
-        if (seen > 1).any():
+        windowed = np.bincount(pieces.owner, minlength=len(texts)) > 1
+        if windowed.any():
+            seen = np.bincount(pieces.units + 1, minlength=total + 1)[1:]
             store /= torch.as_tensor(seen, device=store.device, dtype=store.dtype)[:, None, None]
-        windowed = np.bincount(list(owner.values()), minlength=len(texts)) > 1
         return tokens.cloud(store, windowed, halved)
 
-    def _cut(self, tokens: Tokens) -> tuple[list[Window], dict[int, int]]:
-        frame = self._tokeniser.frame
-        cut: list[Window] = []
-        owner: dict[int, int] = {}
-        for text, ids in enumerate(tokens.inner):
-            for window in windows(ids, int(tokens.offsets[text]), frame, self._limit - frame.size):
-                owner[id(window)] = text
-                cut.append(window)
-        return cut, owner
-
     def _fill(
-        self, store: torch.Tensor, shape: Shape, chosen: list[Window], layers: Sequence[int]
+        self, store: torch.Tensor, shape: Shape, pieces: Cut, chosen: Array, layers: Sequence[int]
     ) -> bool:
         """Encode a batch into the store; in halves where memory runs out, and then say so."""
+        inside = np.arange(shape.length) < pieces.lengths[chosen, None]
+        place = (pieces.offsets[chosen, None] + np.arange(shape.length))[inside]
         try:
-            states = self._forward(shape, chosen, layers)
+            states = self._forward(shape, inside, pieces.ids[place], layers)
         except torch.OutOfMemoryError:
             if shape.rows == 1:
                 raise FreightError(
@@ -124,22 +117,23 @@ class Transformer:
                 ) from None
             half = Shape(shape.rows // 2, shape.length)
             for start in range(0, len(chosen), half.rows):
-                self._fill(store, half, chosen[start : start + half.rows], layers)
+                self._fill(store, half, pieces, chosen[start : start + half.rows], layers)
             return True
-        for row, window in enumerate(chosen):
-            mine = np.flatnonzero(window.units >= 0)
-            where = torch.as_tensor(window.units[mine], device=store.device)
-            picked = states[:, row, torch.as_tensor(mine, device=store.device)]
-            store.index_add_(0, where, picked.transpose(0, 1).to(store.dtype))
+        units = pieces.units[place]
+        kept = np.flatnonzero(inside)[units >= 0]
+        where, taken = (torch.as_tensor(x, device=store.device) for x in (units[units >= 0], kept))
+        found = states.flatten(1, 2)[:, taken].transpose(0, 1)
+        store.index_add_(0, where, found.to(store.dtype))
         return False
 
-    def _forward(self, shape: Shape, chosen: list[Window], layers: Sequence[int]) -> torch.Tensor:
+    def _forward(
+        self, shape: Shape, inside: Array, tokens: Array, layers: Sequence[int]
+    ) -> torch.Tensor:
         ids = np.full(shape, self._tokeniser.padding, np.int64)
         mask = np.zeros(shape, np.int64)
         mask[:, 0] = 1  # dummy rows attend to something, and stay finite
-        for row, window in enumerate(chosen):
-            ids[row, : window.ids.size] = window.ids
-            mask[row, : window.ids.size] = 1
+        ids[: len(inside)][inside] = tokens
+        mask[: len(inside)][inside] = 1
         inputs = [torch.as_tensor(x, device=self._device) for x in (ids, mask)]
         return hidden_states(self._model, inputs[0], inputs[1], layers)
 

@@ -9,7 +9,8 @@ its number of rows, filled up with dummies. A text's vectors then have the same 
 neighbours are.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -32,11 +33,20 @@ class Frame(NamedTuple):
         return len(self.opening) + len(self.closing)
 
 
-class Window(NamedTuple):
-    """Token ids with their special tokens, and the unit that each belongs to; -1 for nobody."""
+class Cut(NamedTuple):
+    """Windows packed end to end: their token ids with special ones, the unit that each belongs to
+    (-1 for nobody), and the text that each window is of.
+    """
 
     ids: Array
     units: Array
+    offsets: Array
+    owner: Array
+
+    @property
+    def lengths(self) -> Array:
+        """The tokens of each window."""
+        return np.diff(self.offsets)
 
 
 class Shape(NamedTuple):
@@ -46,23 +56,44 @@ class Shape(NamedTuple):
     length: int
 
 
-def windows(ids: Sequence[int], first_unit: int, frame: Frame, room: int) -> list[Window]:
-    """One text's windows of at most `room` tokens, whose units start at `first_unit`."""
-    count, opening = len(ids), len(frame.opening)
+def cut(ids: Array, offsets: Array, frame: Frame, limit: int) -> Cut:
+    """Packed texts as windows of at most `limit` tokens, their frame included."""
+    units = np.arange(len(ids))
+    if (np.diff(offsets) <= limit).all():
+        return Cut(ids, units, offsets, np.arange(len(offsets) - 1))
+    pieces: list[Array] = []
+    owner: list[int] = []
+    for text, (first, last) in enumerate(pairwise(offsets.tolist())):
+        fits = last - first <= limit
+        several = [units[first:last]] if fits else _windows(first, last, frame, limit)
+        pieces += several
+        owner += [text] * len(several)
+    packed = np.concatenate(pieces)
+    sizes = np.array([len(piece) for piece in pieces])
+    lent = packed < 0  # special tokens of a window that are not the text's own
+    tokens = np.where(lent, ids[~packed], ids[packed])
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    return Cut(tokens, np.where(lent, -1, packed), starts, np.array(owner))
+
+
+def _windows(first: int, last: int, frame: Frame, limit: int) -> list[Array]:
+    """One text's windows as units; ~unit is a special token whose vector belongs to nobody."""
+    opening, closing = len(frame.opening), len(frame.closing)
+    room, count = limit - frame.size, last - first - frame.size
     starts = [0]
     while starts[-1] + room < count:
         starts.append(starts[-1] + max(room // 2, 1))
-    cut = []
-    for start in starts:
-        inner = ids[start : start + room]
-        units = first_unit + opening + start + np.arange(len(inner))
-        before = first_unit + np.arange(opening) if start == 0 else np.full(opening, -1)
-        after = first_unit + opening + count + np.arange(len(frame.closing))
-        if start != starts[-1]:
-            after = np.full(len(frame.closing), -1)
-        full = np.array([*frame.opening, *inner, *frame.closing], np.int64)
-        cut.append(Window(full, np.concatenate((before, units, after)).astype(np.int64)))
-    return cut
+    before, after = first + np.arange(opening), last - closing + np.arange(closing)
+    return [
+        np.concatenate(
+            (
+                before if start == 0 else ~before,
+                first + opening + np.arange(start, min(start + room, count)),
+                after if start == starts[-1] else ~after,
+            )
+        )
+        for start in starts
+    ]
 
 
 def shape_of(length: int, limit: int, budget: int) -> Shape:
@@ -71,12 +102,12 @@ def shape_of(length: int, limit: int, budget: int) -> Shape:
     return Shape(max(1, min(ROWS, budget // rounded)), rounded)
 
 
-def batches(cut: Sequence[Window], limit: int, budget: int) -> Iterator[tuple[Shape, list[Window]]]:
-    """Windows in batches of fixed shape, the longest first, so that memory fails early."""
-    by_shape: dict[Shape, list[Window]] = {}
-    for window in cut:
-        by_shape.setdefault(shape_of(window.ids.size, limit, budget), []).append(window)
-    for shape in sorted(by_shape, key=lambda s: -s.length):
-        same = by_shape[shape]
+def batches(lengths: Array, limit: int, budget: int) -> Iterator[tuple[Shape, Array]]:
+    """Which windows go together, in fixed shapes, the longest first: memory fails early."""
+    shapes = {int(length): shape_of(int(length), limit, budget) for length in np.unique(lengths)}
+    rounded = np.array([shape.length for shape in shapes.values()])
+    widths = rounded[np.searchsorted(list(shapes), lengths)]
+    for shape in sorted(set(shapes.values()), key=lambda shape: -shape.length):
+        same = np.flatnonzero(widths == shape.length)
         for start in range(0, len(same), shape.rows):
             yield shape, same[start : start + shape.rows]

@@ -1,0 +1,161 @@
+"""Pairs a second of every transport metric on a GPU, beside the encoder's own limit.
+
+    python benchmarks/gpu.py [--pairs 40000] [--dtype bfloat16] [--metric NAME ...]
+
+Needs no network: an encoder of BERT-base's shape with random weights and a vocabulary are made on
+the spot; texts have the lengths of news sentences, about 26 tokens, and none is repeated. Prints,
+for each metric, pairs a second, the same over what the encoder alone does for the same layers in
+plain length-sorted batches, and where the time went. bert-score is measured where it is installed.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import freight
+from freight.encoding.states import hidden_states
+from freight.encoding.tokens import Tokens
+from freight.scoring import Scorer, score_stream
+
+METRICS: dict[str, tuple[str, dict[str, Any]]] = {
+    "bert-score": ("bert-score", {}),
+    "emd": ("emd", {}),
+    "lazy-emd": ("lazy-emd", {}),
+    "yisi-1": ("yisi-1", {}),
+    "f-alpha": ("f-alpha", {}),
+    "wrd-score": ("wrd-score", {}),
+    "mover-score": ("mover-score", {}),
+    "freight": ("freight", {}),
+    "bary-score": ("bary-score", {}),
+    "bary-score, IDF": ("bary-score", {"idf": "ref"}),
+}
+ROUNDS = 3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--pairs", type=int, default=40000)
+    parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--hidden", type=int, default=768)
+    parser.add_argument("--metric", action="append", choices=METRICS)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        make_encoder(Path(folder), arguments.layers, arguments.hidden)
+        encoder: Any = freight.encoder(folder, dtype=arguments.dtype, device=arguments.device)
+        texts = sentences(2 * arguments.pairs)
+        hyps, refs = texts[::2], texts[1::2]
+        print(f"{encoder.identity.partition('/')[2]}, {len(hyps):,} pairs")
+        for name in arguments.metric or METRICS:
+            kind, settings = METRICS[name]
+            measure(name, freight.load(kind, encoder=encoder, **settings), hyps, refs)
+        if find_spec("bert_score"):
+            layer = 2 * arguments.layers // 3
+            peer(folder, layer, hyps[:8192], refs[:8192], arguments.device)
+
+
+def measure(name: str, metric: Scorer, hyps: Sequence[str], refs: Sequence[str]) -> None:
+    """One metric and its encoder, in turns, the best of each; the first turn warms up."""
+    if metric.needs_fitting:
+        metric = metric.fit(refs, hyps)
+    (part,) = metric.parts
+    alone, ours = [], []
+    for turn in range(ROUNDS + 1):
+        count = len(hyps) if turn else len(hyps) // 4
+        tokens = part.encoder._tokeniser([*hyps[:count], *refs[:count]])  # type: ignore[attr-defined]
+        started = time.perf_counter()
+        plain(part.encoder, tokens, part.layers)
+        middle = time.perf_counter()
+        segments = [(hyp, [ref]) for hyp, ref in zip(hyps[:count], refs[:count], strict=True)]
+        done = sum(len(result) for (result,) in score_stream([metric], segments))
+        ended = time.perf_counter()
+        if turn:
+            alone.append(count / (middle - started))
+            ours.append(done / (ended - middle))
+    print(
+        f"{name:16} {max(ours):9,.0f} pairs/s, encoder alone {max(alone):9,.0f}:"
+        f" {max(ours) / max(alone):.2f}",
+        flush=True,
+    )
+
+
+def plain(encoder: Any, tokens: Tokens, layers: Sequence[int], rows: int = 512) -> None:
+    """The encoder alone, up to the highest layer: sorted by length, padded, nothing kept."""
+    sizes = np.diff(tokens.offsets)
+    order = np.argsort(-sizes, kind="stable")
+    device = encoder._device
+    for start in range(0, len(order), rows):
+        several = order[start : start + rows]
+        inside = np.arange(sizes[several[0]]) < sizes[several, None]
+        place = np.where(inside, tokens.offsets[several, None] + np.arange(inside.shape[1]), 0)
+        ids, mask = (torch.as_tensor(x, device=device) for x in (tokens.ids[place], inside))
+        hidden_states(encoder._model, ids, mask.long(), layers)
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def peer(folder: str, layer: int, hyps: Sequence[str], refs: Sequence[str], device: str) -> None:
+    """The bert-score package on the same texts."""
+    from bert_score import BERTScorer
+
+    scorer = BERTScorer(model_type=folder, num_layers=layer, batch_size=512, device=device)
+    for half in (False, True):
+        if half:
+            scorer._model = scorer._model.half()
+        scorer.score(list(hyps[:512]), list(refs[:512]))
+        started = time.perf_counter()
+        scorer.score(list(hyps), list(refs))
+        rate = len(hyps) / (time.perf_counter() - started)
+        print(f"bert-score's package, float{16 if half else 32}: {rate:,.0f} pairs/s")
+
+
+def sentences(count: int, seed: int = 0) -> list[str]:
+    """Distinct texts; lengths as in news: a median of 22 words, from 3 to 80."""
+    random = np.random.default_rng(seed)
+    words = np.array([f"w{k}" for k in range(6000)])
+    lengths = np.clip(np.exp(random.normal(np.log(22), 0.45, count)).astype(int), 3, 80)
+    ends = np.cumsum(lengths)
+    drawn = words[random.zipf(1.3, ends[-1]) % len(words)]
+    return [
+        " ".join(drawn[end - length : end]) + f" {k % 6000}"
+        for k, (end, length) in enumerate(zip(ends, lengths, strict=True))
+    ]
+
+
+def make_encoder(folder: Path, layers: int, hidden: int) -> None:
+    """BERT with random weights, and a vocabulary of the words above."""
+    import transformers
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    names = [*special, *(f"w{k}" for k in range(6000)), *(str(k) for k in range(6000))]
+    vocabulary = {name: k for k, name in enumerate(names)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    marks = dict(zip(("pad", "unk", "cls", "sep", "mask"), special, strict=True))
+    library: Any = transformers
+    named = {f"{name}_token": mark for name, mark in marks.items()}
+    library.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **named).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = library.BertConfig(
+        vocab_size=30522,
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=max(1, hidden // 64),
+        intermediate_size=4 * hidden,
+    )
+    library.BertModel(config).save_pretrained(folder)
+
+
+if __name__ == "__main__":
+    main()
