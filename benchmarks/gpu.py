@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import transformers
 
 import freight
 from freight.encoding.states import hidden_states
@@ -51,18 +52,24 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         make_encoder(Path(folder), arguments.layers, arguments.hidden)
         encoder: Any = freight.encoder(folder, dtype=arguments.dtype, device=arguments.device)
+        dtype = getattr(torch, arguments.dtype)
+        library: Any = transformers
+        model = library.AutoModel.from_pretrained(folder, dtype=dtype).to(arguments.device).eval()
         texts = sentences(2 * arguments.pairs)
         hyps, refs = texts[::2], texts[1::2]
         print(f"{encoder.identity.partition('/')[2]}, {len(hyps):,} pairs")
         for name in arguments.metric or METRICS:
             kind, settings = METRICS[name]
-            measure(name, freight.load(kind, encoder=encoder, **settings), hyps, refs)
+            metric = freight.load(kind, encoder=encoder, **settings)
+            measure(name, metric, model, hyps, refs)
         if find_spec("bert_score"):
             layer = 2 * arguments.layers // 3
             peer(folder, layer, hyps[:8192], refs[:8192], arguments.device)
 
 
-def measure(name: str, metric: Scorer, hyps: Sequence[str], refs: Sequence[str]) -> None:
+def measure(
+    name: str, metric: Scorer, model: Any, hyps: Sequence[str], refs: Sequence[str]
+) -> None:
     """One metric and its encoder, in turns, the best of each; the first turn warms up."""
     if metric.needs_fitting:
         metric = metric.fit(refs, hyps)
@@ -72,7 +79,7 @@ def measure(name: str, metric: Scorer, hyps: Sequence[str], refs: Sequence[str])
         count = len(hyps) if turn else len(hyps) // 4
         tokens = part.encoder._tokeniser([*hyps[:count], *refs[:count]])  # type: ignore[attr-defined]
         started = time.perf_counter()
-        plain(part.encoder, tokens, part.layers)
+        plain(model, tokens, part.layers)
         middle = time.perf_counter()
         segments = [(hyp, [ref]) for hyp, ref in zip(hyps[:count], refs[:count], strict=True)]
         done = sum(len(result) for (result,) in score_stream([metric], segments))
@@ -87,17 +94,17 @@ def measure(name: str, metric: Scorer, hyps: Sequence[str], refs: Sequence[str])
     )
 
 
-def plain(encoder: Any, tokens: Tokens, layers: Sequence[int], rows: int = 512) -> None:
+def plain(model: Any, tokens: Tokens, layers: Sequence[int], rows: int = 512) -> None:
     """The encoder alone, up to the highest layer: sorted by length, padded, nothing kept."""
+    device = model.device
     sizes = np.diff(tokens.offsets)
     order = np.argsort(-sizes, kind="stable")
-    device = encoder._device
     for start in range(0, len(order), rows):
         several = order[start : start + rows]
         inside = np.arange(sizes[several[0]]) < sizes[several, None]
         place = np.where(inside, tokens.offsets[several, None] + np.arange(inside.shape[1]), 0)
         ids, mask = (torch.as_tensor(x, device=device) for x in (tokens.ids[place], inside))
-        hidden_states(encoder._model, ids, mask.long(), layers)
+        hidden_states(model, {"input_ids": ids, "attention_mask": mask.long()}, layers)
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
@@ -132,7 +139,6 @@ def sentences(count: int, seed: int = 0) -> list[str]:
 
 def make_encoder(folder: Path, layers: int, hidden: int) -> None:
     """BERT with random weights, and a vocabulary of the words above."""
-    import transformers
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

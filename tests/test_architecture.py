@@ -29,7 +29,7 @@ LAYERS = [
         "standards",
         "weightings",
     },
-    {"blend", "explaining", "metric", "pipeline", "rehearsal", "scoring"},
+    {"ahead", "blend", "explaining", "metric", "pipeline", "rehearsal", "scoring"},
     {"catalogue"},
     {"judge", "train"},
     {"report"},

@@ -52,7 +52,7 @@ def _compile(function: F, **options: Any) -> F:
     if not before:
         config.CACHE_DIR = str(_cache_folder())
     try:
-        return numba.njit(cache=True, error_model="numpy", **options)(function)
+        return numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
     finally:
         config.CACHE_DIR = before
 

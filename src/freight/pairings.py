@@ -13,6 +13,8 @@ from freight.weightings import Measures
 
 STEP = 16
 CELLS = 2**16
+GPU_CELLS = 2**20
+"""How many numbers the costs of a batch are."""
 
 
 class Places(NamedTuple):
@@ -49,7 +51,8 @@ def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
     Both sides are padded to the longer one rounded up, and every shape has its number of rows.
     """
     sizes = np.diff(hyp.offsets)[index[:, 0]], np.diff(ref.offsets)[index[:, 1]]
-    for width, rows, which in buckets(np.maximum(*sizes)):
+    cells = GPU_CELLS if hyp.points.is_cuda else CELLS
+    for width, rows, which in buckets(np.maximum(*sizes), cells=cells):
         sides = [
             _gather(measures, index[which, side], int(width), rows)
             for side, measures in enumerate((hyp, ref))
@@ -61,12 +64,12 @@ def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
         )
 
 
-def buckets(sizes: Array, step: int = STEP) -> Iterator[tuple[int, int, Array]]:
+def buckets(sizes: Array, step: int = STEP, cells: int = CELLS) -> Iterator[tuple[int, int, Array]]:
     """Widths, the longest first, with their number of rows, and which of the sizes go together."""
     widths = np.maximum(-(-sizes // step) * step, step)
     for width in np.unique(widths)[::-1]:
         same = np.flatnonzero(widths == width)
-        rows = max(1, CELLS // int(width) ** 2)
+        rows = max(1, cells // int(width) ** 2)
         for start in range(0, len(same), rows):
             yield int(width), rows, same[start : start + rows]
 

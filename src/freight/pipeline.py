@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -40,8 +40,11 @@ class Chunk:
     segments: Array
 
 
-def chunks(segments: Iterable[Segment]) -> Iterator[Chunk]:
-    """Cut a stream of segments; where depends on nothing but the stream."""
+def chunks(segments: Iterable[Segment], times: int = 1) -> Iterator[Chunk]:
+    """Cut a stream of segments into chunks, so many times as large as the least ones.
+
+    Where depends on nothing but the stream and that number; no score depends on either.
+    """
     place: dict[str, int] = {}
     index: list[list[int]] = []
     owner: list[int] = []
@@ -53,25 +56,54 @@ def chunks(segments: Iterable[Segment]) -> Iterator[Chunk]:
             size += len(ref)
         size += len(hyp)
         count += 1
-        if len(index) >= PAIRS or size >= CHARACTERS:
+        if len(index) >= times * PAIRS or size >= times * CHARACTERS:
             yield Chunk(list(place), np.array(index), np.array(owner))
             place, index, owner, size, count = {}, [], [], 0, 0
     if index:
         yield Chunk(list(place), np.array(index), np.array(owner))
 
 
-def score_chunk(metrics: Sequence[Metric], chunk: Chunk, tick: Tick | None = None) -> list[Scored]:
-    """Scores and flags by each metric for every pair of a chunk.
+class Encoded(NamedTuple):
+    """A chunk's texts through one encoder: which metrics share it, and the layers they need."""
 
-    Metrics that share an encoder share one encoding, of all the layers that they need together.
+    sharing: list[int]
+    layers: list[int]
+    cloud: Cloud
+
+
+def score_chunk(metrics: Sequence[Metric], chunk: Chunk, tick: Tick | None = None) -> list[Scored]:
+    """Scores and flags by each metric for every pair of a chunk."""
+    return read_chunk(metrics, chunk, encode_chunk(metrics, chunk, {}, tick))
+
+
+def encoders_of(metrics: Iterable[Metric]) -> list[Encoder]:
+    """The encoders of some metrics, each once."""
+    return list(dict.fromkeys(metric.encoder for metric in metrics))
+
+
+def encode_chunk(
+    metrics: Sequence[Metric],
+    chunk: Chunk,
+    prepared: Mapping[Encoder, Any],
+    tick: Tick | None = None,
+) -> Iterator[Encoded]:
+    """Metrics that share an encoder share one encoding, of all the layers they need together.
+
+    What an encoder has prepared of the texts it need not do again.
     """
-    results: list[Scored] = [({}, [])] * len(metrics)
-    encoders: list[Encoder] = list(dict.fromkeys(metric.encoder for metric in metrics))
+    encoders = encoders_of(metrics)
     for encoder in encoders:
         sharing = [k for k, metric in enumerate(metrics) if metric.encoder == encoder]
         layers = sorted({layer for k in sharing for layer in metrics[k].layers})
         shared = (lambda part: tick(part / len(encoders))) if tick else None
-        cloud = encoder.encode(chunk.texts, layers, shared)
+        texts = prepared.get(encoder, chunk.texts)
+        yield Encoded(sharing, layers, encoder.encode(texts, layers, shared))
+
+
+def read_chunk(metrics: Sequence[Metric], chunk: Chunk, encoded: Iterable[Encoded]) -> list[Scored]:
+    """Scores and flags by each metric, from what the encoders made of the chunk's texts."""
+    results: list[Scored] = [({}, [])] * len(metrics)
+    for sharing, layers, cloud in encoded:
         notes = cloud.notes
         for k in sharing:
             places = [layers.index(layer) for layer in metrics[k].layers]

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from freight.ahead import encoded_chunks
 from freight.clouds import Tick
 from freight.errors import InvalidInput
-from freight.pipeline import Chunk, Scored, Segment, chunks, reduce_references, score_chunk
+from freight.pipeline import Chunk, Scored, Segment, read_chunk, reduce_references
 from freight.results import Column, Result
 from freight.types import Array
 
@@ -115,22 +116,38 @@ def score_stream(
     Memory follows the chunk, however long the stream. Metrics have their IDF by now. `tick` is told
     how many segments' worth of work has been done since the last time.
     """
-    for chunk in chunks(segments):
-        count, done = int(chunk.segments[-1]) + 1, 0.0
-
-        def told(part: float, count: int = count) -> None:
-            nonlocal done
-            done += part * count
-            if tick:
-                tick(part * count)
-
-        scored = score_chunk([part for metric in metrics for part in metric.parts], chunk, told)
-        told(1.0 - done / count)
-        ends = list(accumulate(len(metric.parts) for metric in metrics))
+    parts = [part for metric in metrics for part in metric.parts]
+    ends = list(accumulate(len(metric.parts) for metric in metrics))
+    progress = _Progress(tick)
+    for chunk, encoded in encoded_chunks(parts, segments, progress.of):
+        scored = read_chunk(parts, chunk, encoded)
+        progress.finish(chunk)
         yield [
             metric.read(chunk, scored[end - len(metric.parts) : end])
             for metric, end in zip(metrics, ends, strict=True)
         ]
+
+
+class _Progress:
+    """Tells of segments, whatever the encoders tell, and of the rest of a chunk when it is done."""
+
+    def __init__(self, tick: Tick | None) -> None:
+        self._tick = tick
+        self._done: dict[int, float] = {}
+
+    def of(self, chunk: Chunk) -> Tick:
+        """What the encoders of a chunk tell."""
+        return lambda part: self._tell(chunk, part)
+
+    def finish(self, chunk: Chunk) -> None:
+        """Nothing is left of it."""
+        self._tell(chunk, 1.0 - self._done.get(id(chunk), 0.0))
+        self._done.pop(id(chunk), None)
+
+    def _tell(self, chunk: Chunk, part: float) -> None:
+        self._done[id(chunk)] = self._done.get(id(chunk), 0.0) + part
+        if self._tick:
+            self._tick(part * (int(chunk.segments[-1]) + 1))
 
 
 def pair_up(hyps: Sequence[str], refs: Sequence[str] | Sequence[Sequence[str]]) -> list[Segment]:

@@ -15,7 +15,11 @@ from freight.clouds import Cloud, Kind
 from freight.errors import InvalidInput
 from freight.frequencies import Frequencies, Idf
 from freight.solvers import barycenter
+from freight.solvers.gram import mixtures
 from freight.types import Array
+
+_CELLS = 2**26
+"""How many inner products are taken at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,27 +110,26 @@ class Barycenter:
 
     def __call__(self, cloud: Cloud) -> Measures:
         """As many points as the text has units, of equal mass."""
-        layers = normalize(cloud.layers, dim=-1).cpu().numpy()
+        layers = normalize(cloud.layers, dim=-1)
         weighed = self.mass(cloud)
         sizes = np.diff(cloud.offsets)
         heavy = np.bincount(cloud.owner, weighed.weights, len(sizes)) > 0
-        points = np.zeros((len(cloud.ids), layers.shape[2]))
-        notes = list(weighed.notes)
+        settled = np.ones(len(sizes), bool)
+        solve, kind = (_mixed, torch.float32) if layers.is_cuda else (_exact, torch.float64)
+        points = layers.new_zeros((len(cloud.ids), layers.shape[2]), dtype=kind)
         for size in np.unique(sizes[heavy]):
-            texts = np.flatnonzero((sizes == size) & heavy)
-            units = cloud.offsets[texts][:, None] + np.arange(size)
-            found = barycenter(layers[units].swapaxes(1, 2), weighed.weights[units], strict=False)
-            points[units] = found.points
-            for text in texts[~found.converged]:
-                notes[text] = (*notes[text], "barycentre not converged")
+            same = np.flatnonzero((sizes == size) & heavy)
+            rows = max(1, _CELLS // (layers.shape[1] * int(size)) ** 2)
+            for start in range(0, len(same), rows):
+                texts = same[start : start + rows]
+                units = cloud.offsets[texts][:, None] + np.arange(size)
+                where = torch.as_tensor(units, device=layers.device)
+                several = layers[where].transpose(1, 2)  # (text, layer, unit, dim)
+                points[where], settled[texts] = solve(several, weighed.weights[units])
+        unsettled = zip(weighed.notes, settled, strict=True)
+        notes = tuple(n if well else (*n, "barycentre not converged") for n, well in unsettled)
         weights = 1.0 / np.maximum(sizes, 1)[cloud.owner]
-        device = cloud.layers.device
-        return replace(
-            weighed,
-            points=torch.as_tensor(points, device=device),
-            weights=weights,
-            notes=tuple(notes),
-        )
+        return replace(weighed, points=points, weights=weights, notes=notes)
 
     @property
     def idf(self) -> Idf | None:
@@ -136,6 +139,19 @@ class Barycenter:
     def fitted(self, table: Frequencies) -> Barycenter:
         """The same, knowing how frequent units are."""
         return replace(self, mass=self.mass.fitted(table))
+
+
+def _exact(layers: torch.Tensor, weights: Array) -> tuple[torch.Tensor, Array]:
+    """Points (text, unit, dim), and which texts have settled, all in double precision."""
+    found = barycenter(layers.numpy(), weights, strict=False)
+    return torch.as_tensor(found.points), found.converged
+
+
+def _mixed(layers: torch.Tensor, weights: Array) -> tuple[torch.Tensor, Array]:
+    """The same, where only inner products and the shares of mixtures leave and enter the GPU."""
+    flat = layers.flatten(1, 2)
+    shares, settled = mixtures((flat @ flat.mT).cpu().numpy(), weights)
+    return torch.as_tensor(shares, device=flat.device) @ flat, settled
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Hidden states of a transformer, without running the layers above the highest one wanted."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -13,14 +13,14 @@ class _Enough(Exception):
 
 
 @torch.inference_mode()
-def hidden_states(model: Any, ids: Tensor, mask: Tensor, layers: Sequence[int]) -> Tensor:
+def hidden_states(model: Any, inputs: Mapping[str, Any], layers: Sequence[int]) -> Tensor:
     """The states (layer, row, token, dim) of these layers; 0 is what enters the first one.
 
     The last state is taken from the model's own list, since some models still normalise it.
     """
     blocks = _blocks(model)
     if blocks is None or max(layers) >= len(blocks):
-        found = model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
+        found = model(**inputs, output_hidden_states=True).hidden_states
         return torch.stack([found[layer] for layer in layers])
     seen: dict[int, Tensor] = {}
     with ExitStack() as hooks, suppress(_Enough):
@@ -29,7 +29,7 @@ def hidden_states(model: Any, ids: Tensor, mask: Tensor, layers: Sequence[int]) 
                 _note(seen, layer, max(layers)), with_kwargs=True
             )
             hooks.callback(handle.remove)
-        model(input_ids=ids, attention_mask=mask)
+        model(**inputs)
     return torch.stack([seen[layer] for layer in layers])
 
 

@@ -7,10 +7,11 @@ is asked for. Only safetensors are loaded, and no code from a repository unless 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,15 @@ import torch
 from freight.clouds import Cloud, Tick
 from freight.encoding.embedded import EMBEDDED, embedded_folder
 from freight.encoding.hub import load_part
+from freight.encoding.packed import TIMES, packed_batch, packed_batches, packs, register
 from freight.encoding.states import hidden_states
-from freight.encoding.tokens import Tokeniser
-from freight.encoding.windows import ROWS, STEP, Cut, Shape, batches, cut
+from freight.encoding.tokens import Tokeniser, Tokens
+from freight.encoding.windows import ROWS, STEP, Batch, Cut, Shape, batches, cut, padded_batch
 from freight.errors import FreightError, InvalidInput
 from freight.types import Array
+
+_RUNNING = RLock()
+"""Held while a model runs: states are caught inside it, each thread its own."""
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -63,6 +68,8 @@ class Transformer:
         device = self._device.type
         device += f"*{torch.get_num_threads()}" if device == "cpu" else ""
         shapes = f"{STEP}x{ROWS}/{self.budget}"
+        if self._packs:
+            shapes = f"packed/{TIMES * self.budget}"
         return f"{self.name}@{self._version}/{self.dtype}/{device}/{shapes}"
 
     @cached_property
@@ -72,8 +79,12 @@ class Transformer:
             return f"sha256-{file_digest(self._folder, '*.safetensors')[:12]}.{words[:6]}"
         return getattr(self._config, "_commit_hash", None) or self.revision or "main"
 
+    def prepare(self, texts: Sequence[str]) -> Tokens:
+        """What of encoding needs no model, to be done while the model is busy with other texts."""
+        return self._tokeniser(texts)
+
     def encode(
-        self, texts: Sequence[str], layers: Sequence[int], tick: Tick | None = None
+        self, texts: Sequence[str] | Tokens, layers: Sequence[int], tick: Tick | None = None
     ) -> Cloud:
         """Vectors of these hidden states for every unit of every text, special tokens included."""
         for layer in layers:
@@ -81,61 +92,81 @@ class Transformer:
                 raise InvalidInput(
                     f"layer {layer} is out of range; {self.name} has 0..{self.depth}"
                 )
-        tokens = self._tokeniser(texts)
-        total = int(tokens.offsets[-1])
+        tokens = texts if isinstance(texts, Tokens) else self._tokeniser(texts)
+        count, total = len(tokens.texts), int(tokens.offsets[-1])
         store = torch.zeros((total, len(layers), self._width), device=self._device)
-        halved = np.zeros(len(texts), bool)
-        if not layers or not texts:
+        halved = np.zeros(count, bool)
+        if not layers or not count:
             return tokens.cloud(store, halved, halved)
         pieces = cut(tokens.ids, tokens.offsets, self._tokeniser.frame, self._limit)
-        planned = list(batches(pieces.lengths, self._limit, self.budget))
+        planned = list(self._planned(pieces))
         work = sum(shape.rows * shape.length for shape, _ in planned)
         for shape, chosen in planned:
             if self._fill(store, shape, pieces, chosen, layers):
                 halved[pieces.owner[chosen]] = True
             if tick:
                 tick(shape.rows * shape.length / work)
-        windowed = np.bincount(pieces.owner, minlength=len(texts)) > 1
+        windowed = np.bincount(pieces.owner, minlength=count) > 1
         if windowed.any():
             seen = np.bincount(pieces.units + 1, minlength=total + 1)[1:]
             store /= torch.as_tensor(seen, device=store.device, dtype=store.dtype)[:, None, None]
         return tokens.cloud(store, windowed, halved)
 
+    def _planned(self, pieces: Cut) -> Iterator[tuple[Shape, Array]]:
+        """Which windows are encoded together, and in what shape."""
+        if self._packs:
+            return packed_batches(pieces.lengths, TIMES * self.budget)
+        return batches(pieces.lengths, self._limit, self.budget)
+
     def _fill(
         self, store: torch.Tensor, shape: Shape, pieces: Cut, chosen: Array, layers: Sequence[int]
     ) -> bool:
         """Encode a batch into the store; in halves where memory runs out, and then say so."""
-        inside = np.arange(shape.length) < pieces.lengths[chosen, None]
-        place = (pieces.offsets[chosen, None] + np.arange(shape.length))[inside]
+        batch = self._batch(shape, pieces, chosen)
         try:
-            states = self._forward(shape, inside, pieces.ids[place], layers)
+            states = self._forward(shape, batch, layers)
         except torch.OutOfMemoryError:
-            if shape.rows == 1:
+            if shape.rows == 1 and len(chosen) == 1:
                 raise FreightError(
-                    f"one text of {shape.length} tokens does not fit in the memory of"
+                    f"one text of {pieces.lengths[chosen[0]]} tokens does not fit in the memory of"
                     f" {self._device}; use a smaller encoder, a shorter window or dtype='bfloat16'"
                 ) from None
-            half = Shape(shape.rows // 2, shape.length)
-            for start in range(0, len(chosen), half.rows):
-                self._fill(store, half, pieces, chosen[start : start + half.rows], layers)
+            for half, part in self._halves(shape, pieces, chosen):
+                self._fill(store, half, pieces, part, layers)
             return True
-        units = pieces.units[place]
-        kept = np.flatnonzero(inside)[units >= 0]
-        where, taken = (torch.as_tensor(x, device=store.device) for x in (units[units >= 0], kept))
+        units = pieces.units[batch.place]
+        mine = units >= 0
+        where, taken = (
+            torch.as_tensor(x, device=store.device) for x in (units[mine], batch.taken[mine])
+        )
         found = states.flatten(1, 2)[:, taken].transpose(0, 1)
         store.index_add_(0, where, found.to(store.dtype))
         return False
 
-    def _forward(
-        self, shape: Shape, inside: Array, tokens: Array, layers: Sequence[int]
-    ) -> torch.Tensor:
-        ids = np.full(shape, self._tokeniser.padding, np.int64)
-        mask = np.zeros(shape, np.int64)
-        mask[:, 0] = 1  # dummy rows attend to something, and stay finite
-        ids[: len(inside)][inside] = tokens
-        mask[: len(inside)][inside] = 1
-        inputs = [torch.as_tensor(x, device=self._device) for x in (ids, mask)]
-        return hidden_states(self._model, inputs[0], inputs[1], layers)
+    def _halves(self, shape: Shape, pieces: Cut, chosen: Array) -> Iterator[tuple[Shape, Array]]:
+        if self._packs:
+            for half, which in packed_batches(pieces.lengths[chosen], shape.length // 2):
+                yield half, chosen[which]
+            return
+        rows = shape.rows // 2
+        for start in range(0, len(chosen), rows):
+            yield Shape(rows, shape.length), chosen[start : start + rows]
+
+    def _batch(self, shape: Shape, pieces: Cut, chosen: Array) -> Batch:
+        padding = self._tokeniser.padding
+        if self._packs:
+            kind = self._config.model_type
+            return packed_batch(shape, pieces, chosen, padding, self._limit, kind)
+        return padded_batch(shape, pieces, chosen, padding)
+
+    def _forward(self, shape: Shape, batch: Batch, layers: Sequence[int]) -> torch.Tensor:
+        arrays = {name: torch.as_tensor(x, device=self._device) for name, x in batch.arrays.items()}
+        with _RUNNING:
+            return hidden_states(self._model, {**arrays, **batch.numbers}, layers)
+
+    @cached_property
+    def _packs(self) -> bool:
+        return packs(self._config.model_type, _DTYPES[self.dtype], self._device)
 
     @cached_property
     def _device(self) -> torch.device:
@@ -186,7 +217,9 @@ class Transformer:
         shown = logging.is_progress_bar_enabled()
         logging.disable_progress_bar()
         try:
-            model = self._load(AutoModel, use_safetensors=True, dtype=_DTYPES[self.dtype])
+            options = {"attn_implementation": register()} if self._packs else {}
+            precision = _DTYPES[self.dtype]
+            model = self._load(AutoModel, use_safetensors=True, dtype=precision, **options)
         finally:
             if shown:
                 logging.enable_progress_bar()

@@ -56,6 +56,19 @@ class Shape(NamedTuple):
     length: int
 
 
+class Batch(NamedTuple):
+    """What a model is given, arrays and plain numbers, and where it all belongs.
+
+    `place` is where the tokens of the chosen windows are among all packed ones, `taken` where they
+    are in the batch, row after row.
+    """
+
+    arrays: dict[str, Array]
+    numbers: dict[str, int]
+    place: Array
+    taken: Array
+
+
 def cut(ids: Array, offsets: Array, frame: Frame, limit: int) -> Cut:
     """Packed texts as windows of at most `limit` tokens, their frame included."""
     units = np.arange(len(ids))
@@ -111,3 +124,21 @@ def batches(lengths: Array, limit: int, budget: int) -> Iterator[tuple[Shape, Ar
         same = np.flatnonzero(widths == shape.length)
         for start in range(0, len(same), shape.rows):
             yield shape, same[start : start + shape.rows]
+
+
+def padded_batch(shape: Shape, pieces: Cut, chosen: Array, padding: int) -> Batch:
+    """A window a row; dummy rows attend to something, and stay finite."""
+    inside = np.arange(shape.length) < pieces.lengths[chosen, None]
+    place = ranges(pieces.offsets[chosen], pieces.lengths[chosen])
+    ids = np.full(shape, padding, np.int64)
+    mask = np.zeros(shape, np.int64)
+    mask[:, 0] = 1
+    ids[: len(inside)][inside] = pieces.ids[place]
+    mask[: len(inside)][inside] = 1
+    return Batch({"input_ids": ids, "attention_mask": mask}, {}, place, np.flatnonzero(inside))
+
+
+def ranges(starts: Array, sizes: Array) -> Array:
+    """Numbers from each start on, so many each, end to end."""
+    before = np.cumsum(sizes) - sizes
+    return np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))

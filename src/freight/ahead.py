@@ -1,0 +1,81 @@
+"""Chunks on their way: while one is solved, a GPU encodes the next and one more is tokenised.
+
+Without a GPU everything is done in turn, since all of it wants the same cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+
+from freight.clouds import Encoder, Tick
+from freight.encoding.keeping import device_of
+from freight.pipeline import Chunk, Encoded, Segment, chunks, encode_chunk, encoders_of
+
+if TYPE_CHECKING:
+    from freight.metric import Metric
+
+S = TypeVar("S")
+T = TypeVar("T")
+Prepared = tuple[Chunk, Mapping[Encoder, Any]]
+
+_MOST = 8
+_SHARE = 2**34
+"""A GPU takes chunks as many times larger as it has so many bytes, up to the most."""
+
+
+def encoded_chunks(
+    metrics: Sequence[Metric], segments: Iterable[Segment], told: Callable[[Chunk], Tick]
+) -> Iterator[tuple[Chunk, Iterable[Encoded]]]:
+    """Each chunk with what the encoders made of it; `told` gives the tick of a chunk."""
+    devices = {device_of(encoder) for encoder in encoders_of(metrics)}
+    gpus = [device for device in devices if device.type == "cuda"]
+    if not gpus:
+        for chunk in chunks(segments):
+            yield chunk, encode_chunk(metrics, chunk, {}, told(chunk))
+        return
+    memory = min(torch.cuda.get_device_properties(gpu).total_memory for gpu in gpus)
+    cuda: Any = torch.cuda
+    sides = [cuda.Stream(gpu) for gpu in gpus]
+
+    def prepare(chunk: Chunk) -> Prepared:
+        able = [encoder for encoder in encoders_of(metrics) if hasattr(encoder, "prepare")]
+        return chunk, {encoder: encoder.prepare(chunk.texts) for encoder in able}
+
+    def encode(given: Prepared) -> tuple[Chunk, list[Encoded]]:
+        chunk, prepared = given
+        return chunk, _beside(
+            sides, lambda: list(encode_chunk(metrics, chunk, prepared, told(chunk)))
+        )
+
+    stream = chunks(segments, max(1, min(_MOST, memory // _SHARE)))
+    yield from ahead(encode, ahead(prepare, stream))
+
+
+def ahead(make: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+    """What is made of each item, in order; the next is made while the last is looked at."""
+    with ThreadPoolExecutor(1) as worker:
+        waiting: Future[T] | None = None
+        for item in items:
+            begun = worker.submit(make, item)
+            if waiting is not None:
+                yield waiting.result()
+            waiting = begun
+        if waiting is not None:
+            yield waiting.result()
+
+
+def _beside(sides: Sequence[torch.cuda.Stream], work: Callable[[], list[Encoded]]) -> list[Encoded]:
+    """Work that does not wait in line with what other threads ask of the GPUs."""
+    if not sides:
+        return work()
+    with torch.cuda.stream(sides[0]):
+        found = _beside(sides[1:], work)
+    sides[0].synchronize()
+    for one in found:
+        if one.cloud.layers.device == sides[0].device:
+            one.cloud.layers.record_stream(torch.cuda.default_stream(sides[0].device))
+    return found
