@@ -23,8 +23,9 @@ T = TypeVar("T")
 Prepared = tuple[Chunk, Mapping[Encoder, Any]]
 
 _MOST = 8
-_SHARE = 2**34
-"""A GPU takes chunks as many times larger as it has so many bytes, up to the most."""
+_LAYER = 2**33
+"""A GPU takes chunks as many times larger as it has so many bytes for every layer that is kept, up
+to the most."""
 
 
 def encoded_chunks(
@@ -51,7 +52,8 @@ def encoded_chunks(
             sides, lambda: list(encode_chunk(metrics, chunk, prepared, told(chunk)))
         )
 
-    stream = chunks(segments, max(1, min(_MOST, memory // _SHARE)))
+    layers = len({layer for metric in metrics for layer in metric.layers})
+    stream = chunks(segments, max(1, min(_MOST, memory // (_LAYER * layers))))
     yield from ahead(encode, ahead(prepare, stream))
 
 

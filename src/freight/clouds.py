@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
+from freight.transfers import sent
 from freight.types import Array
 
 
@@ -84,7 +85,7 @@ class Cloud:
         if kept.all():
             return self
         counts = np.bincount(self.owner[kept], minlength=len(self.texts))
-        where = torch.as_tensor(np.flatnonzero(kept), device=self.layers.device)
+        where = sent(np.flatnonzero(kept), self.layers.device)
         return replace(
             self,
             layers=self.layers[where],

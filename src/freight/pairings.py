@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from freight.transfers import sent
 from freight.types import Array
 from freight.weightings import Measures
 
@@ -84,5 +85,5 @@ def _gather(
     units = np.where(inside, first[:, None] + np.arange(width), first[:, None])
     full = np.zeros((rows, width), np.int64)
     full[: len(units)] = units
-    points = measures.points[torch.as_tensor(full, device=measures.points.device)]
+    points = measures.points[sent(full, measures.points.device)]
     return points, np.where(inside, measures.weights[units], 0.0), size

@@ -14,6 +14,7 @@ from freight.pairings import Pairs
 from freight.readouts import Reading
 from freight.results import Column
 from freight.solvers import solve
+from freight.transfers import fetched
 from freight.types import Array
 from freight.weightings import Measures
 
@@ -46,21 +47,26 @@ def chunks(segments: Iterable[Segment], times: int = 1) -> Iterator[Chunk]:
     Where depends on nothing but the stream and that number; no score depends on either.
     """
     place: dict[str, int] = {}
-    index: list[list[int]] = []
+    index: list[int] = []
     owner: list[int] = []
     size = count = 0
     for hyp, refs in segments:
         for ref in refs:
-            index.append([place.setdefault(text, len(place)) for text in (hyp, ref)])
+            index.append(place.setdefault(hyp, len(place)))
+            index.append(place.setdefault(ref, len(place)))
             owner.append(count)
             size += len(ref)
         size += len(hyp)
         count += 1
-        if len(index) >= times * PAIRS or size >= times * CHARACTERS:
-            yield Chunk(list(place), np.array(index), np.array(owner))
+        if len(owner) >= times * PAIRS or size >= times * CHARACTERS:
+            yield _chunk(place, index, owner)
             place, index, owner, size, count = {}, [], [], 0, 0
-    if index:
-        yield Chunk(list(place), np.array(index), np.array(owner))
+    if owner:
+        yield _chunk(place, index, owner)
+
+
+def _chunk(place: dict[str, int], index: list[int], owner: list[int]) -> Chunk:
+    return Chunk(list(place), np.array(index).reshape(-1, 2), np.array(owner))
 
 
 class Encoded(NamedTuple):
@@ -180,7 +186,7 @@ def read(metric: Metric, priced: Priced) -> Scored:
 def _read(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> tuple[Reading, Array]:
     masses = pairs.hyp_weights, pairs.ref_weights
     sizes = pairs.hyp_sizes, pairs.ref_sizes
-    array = cost.double().cpu().numpy()
+    array = fetched(cost.double())
     plans = [solve(problem, array, *masses, *sizes, strict=False) for problem in metric.problems]
     converged = np.logical_and.reduce([plan.converged for plan in plans])
     return metric.readout(plans, pairs), converged

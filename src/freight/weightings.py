@@ -16,6 +16,7 @@ from freight.errors import InvalidInput
 from freight.frequencies import Frequencies, Idf
 from freight.solvers import barycenter
 from freight.solvers.gram import mixtures
+from freight.transfers import fetched, sent
 from freight.types import Array
 
 _CELLS = 2**26
@@ -123,7 +124,7 @@ class Barycenter:
             for start in range(0, len(same), rows):
                 texts = same[start : start + rows]
                 units = cloud.offsets[texts][:, None] + np.arange(size)
-                where = torch.as_tensor(units, device=layers.device)
+                where = sent(units, layers.device)
                 several = layers[where].transpose(1, 2)  # (text, layer, unit, dim)
                 points[where], settled[texts] = solve(several, weighed.weights[units])
         unsettled = zip(weighed.notes, settled, strict=True)
@@ -150,8 +151,8 @@ def _exact(layers: torch.Tensor, weights: Array) -> tuple[torch.Tensor, Array]:
 def _mixed(layers: torch.Tensor, weights: Array) -> tuple[torch.Tensor, Array]:
     """The same, where only inner products and the shares of mixtures leave and enter the GPU."""
     flat = layers.flatten(1, 2)
-    shares, settled = mixtures((flat @ flat.mT).cpu().numpy(), weights)
-    return torch.as_tensor(shares, device=flat.device) @ flat, settled
+    shares, settled = mixtures(fetched(flat @ flat.mT), weights)
+    return sent(shares, flat.device) @ flat, settled
 
 
 @dataclass(frozen=True)

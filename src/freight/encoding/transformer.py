@@ -25,6 +25,7 @@ from freight.encoding.states import hidden_states
 from freight.encoding.tokens import Tokeniser, Tokens
 from freight.encoding.windows import ROWS, STEP, Batch, Cut, Shape, batches, cut, padded_batch
 from freight.errors import FreightError, InvalidInput
+from freight.transfers import sent
 from freight.types import Array
 
 _RUNNING = RLock()
@@ -136,9 +137,7 @@ class Transformer:
             return True
         units = pieces.units[batch.place]
         mine = units >= 0
-        where, taken = (
-            torch.as_tensor(x, device=store.device) for x in (units[mine], batch.taken[mine])
-        )
+        where, taken = (sent(x, store.device) for x in (units[mine], batch.taken[mine]))
         found = states.flatten(1, 2)[:, taken].transpose(0, 1)
         store.index_add_(0, where, found.to(store.dtype))
         return False
