@@ -14,7 +14,7 @@ PACKAGE = Path(freight.__file__).parent
 # A layer may import the ones before it; the names inside one layer may import each other.
 LAYERS = [
     {"errors", "folders", "kernels"},
-    {"explanations", "results", "totals", "types"},
+    {"explanations", "pictures", "results", "totals", "types"},
     {"clouds", "solvers"},
     {"encoding", "units", "data"},
     {
@@ -25,11 +25,12 @@ LAYERS = [
         "joint",
         "pairings",
         "readouts",
+        "shares",
         "signatures",
         "standards",
         "weightings",
     },
-    {"ahead", "blend", "explaining", "metric", "pipeline", "rehearsal", "scoring"},
+    {"ahead", "blend", "explaining", "metric", "pipeline", "rehearsal", "scoring", "sides", "views"},
     {"catalogue"},
     {"judge", "train"},
     {"report"},
