@@ -109,10 +109,11 @@ def _parts(scorer: Scorer, chunk: Chunk) -> list[_Part]:
 
 
 def _views(scorer: Composed, parts: Sequence[_Part], pair: int) -> tuple[list[View], float]:
-    """A view for each part that has something to show, and what of the score is in none."""
+    """A view for each part that counts and has units, and what of the score is in none."""
     base, columns = scorer.composition(scorer.columns[0].name)
     views = []
-    for part, (column, factor) in zip(parts, columns, strict=True):
+    counted = ((part, *one) for part, one in zip(parts, columns, strict=True) if one[1])
+    for part, column, factor in counted:
         view, rest = part.view(pair, column)
         base += factor * rest
         if view is not None:

@@ -42,15 +42,15 @@ class Side:
         return np.flatnonzero(heavy & (self.spans[:, 0] >= 0))
 
     def quoted(self, units: Array) -> tuple[str, ...]:
-        """What these units say, neighbours together, as the text has it."""
-        runs = np.split(units, np.flatnonzero(np.diff(units) != 1) + 1) if len(units) else []
-        return tuple(self._quote(run) for run in runs)
-
-    def _quote(self, run: Array) -> str:
-        spans = self.spans[run]
-        if (spans < 0).any():
-            return " ".join(self.names[k] for k in run)
-        return self.text[spans[:, 0].min() : spans[:, 1].max()]
+        """What these units say, those with nothing but space between them in one, as in the text."""
+        outside = [self.names[k] for k in units if self.spans[k, 0] < 0]
+        runs: list[tuple[int, int]] = []
+        for start, end in sorted(self.spans[k].tolist() for k in units if self.spans[k, 0] >= 0):
+            if runs and not self.text[runs[-1][1] : start].strip():
+                runs[-1] = (runs[-1][0], max(end, runs[-1][1]))
+            else:
+                runs.append((start, end))
+        return (*outside, *(self.text[start:end] for start, end in runs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,13 +121,20 @@ class View:
         return Matching(near, np.maximum(moved - near, 0.0), np.maximum(weights - moved, 0.0))
 
     def counterparts(self, side: str, unit: int) -> tuple[str, ...]:
-        """What a unit was matched to, in the plan in which its side has a say."""
+        """What a unit was matched to, in the plan in which its side has a say.
+
+        That is where a fifth of what it moves, or more, ended; a unit that is not in the other text
+        can be there all the same, and is no counterpart.
+        """
         flow = self.plan_of(side).flow
         moved = flow[unit] if side == "hyp" else flow[:, unit]
         weight, other = getattr(self, side).weights[unit], self.ref if side == "hyp" else self.hyp
         if moved.sum() < 0.05 * weight or moved.sum() <= 0:
             return ()
-        return other.quoted(np.flatnonzero(moved >= _LEAST * moved.sum()))
+        strong = np.flatnonzero(moved >= _LEAST * moved.sum())
+        name = getattr(self, side).names[unit]
+        itself = [other.spans[k, 0] < 0 and other.names[k] == name for k in strong]
+        return other.quoted(strong[~np.array(itself)])
 
     def to_dict(self) -> dict[str, Any]:
         """In the words of JSON, with where the mass of either side went in each plan."""

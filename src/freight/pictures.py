@@ -27,21 +27,24 @@ class Pictured:
         """A page that is one file."""
         from freight.report.explanation import page
 
-        return page(self)  # type: ignore[arg-type]
+        shown: Any = self
+        return page(shown)
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Heat maps, a figure of matplotlib; written to a path (.png .svg .pdf) where given."""
         from freight.report.heatmaps import plot
 
-        return plot(self, path)  # type: ignore[arg-type]
+        shown: Any = self
+        return plot(shown, path)
 
     def save(self, path: str | Path) -> None:
         """Write it as what the path ends in: .html .json .png .svg .pdf."""
         place = Path(path)
         check_place(place)
         if place.suffix == ".json":
-            text = json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False)
-            place.write_text(text + "\n", "utf-8", "replace")
+            part = place.with_name(place.name + ".part")
+            part.write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n", "ascii")
+            part.replace(place)
         elif place.suffix == ".html":
             from freight.report.html import write_page
 
@@ -52,8 +55,9 @@ class Pictured:
     def _repr_html_(self) -> str | None:
         from freight.report.explanation import fragment, fragment_style
 
+        shown: Any = self
         try:
-            return f"<style>{fragment_style()}</style>{fragment(self)}"  # type: ignore[arg-type]
+            return f"<style>{fragment_style()}</style>{fragment(shown)}"
         except MissingPart:  # a notebook has another way to show it
             return None
 
@@ -64,6 +68,10 @@ def check_place(path: Path) -> None:
         raise InvalidInput(f"{path} ends in none of {' '.join(ENDINGS)}")
     if not path.parent.is_dir():
         raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
+    if path.suffix == ".html":
+        from freight.report.html import check_page
+
+        check_page(path)
 
 
 def plain(value: Any) -> Any:

@@ -13,6 +13,7 @@ from freight.types import Array
 from freight.weightings import Measures
 
 _TIE = 1e-9
+_NEARLY = 0.75
 
 
 class Named(NamedTuple):
@@ -96,10 +97,11 @@ def _matched(seen: Seen) -> Array:
 def _excess(seen: Seen) -> Array:
     """The mass that stayed; on a held side, where all has to move, the mass that moved dearly.
 
-    That is at more than the mean cost between the two sides.
+    That is at more than the mean cost between the sides, or at nearly what unrelated units cost.
     """
     if math.isfinite(seen.penalty):
         return np.maximum(seen.weights - seen.flow.sum(axis=1), 0.0)
     mean = seen.weights @ seen.cost @ seen.other_weights
-    dear: Array = (seen.flow * (seen.cost > mean + _TIE)).sum(axis=1)
+    limit = np.minimum(mean + _TIE, _NEARLY * seen.unrelated)
+    dear: Array = (seen.flow * (seen.cost > limit)).sum(axis=1)
     return dear
