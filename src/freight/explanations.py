@@ -42,7 +42,7 @@ class Side:
         return np.flatnonzero(heavy & (self.spans[:, 0] >= 0))
 
     def quoted(self, units: Array) -> tuple[str, ...]:
-        """What these units say, those with nothing but space between them in one, as in the text."""
+        """What these units say, as in the text: those with only space between them in one."""
         outside = [self.names[k] for k in units if self.spans[k, 0] < 0]
         runs: list[tuple[int, int]] = []
         for start, end in sorted(self.spans[k].tolist() for k in units if self.spans[k, 0] >= 0):
@@ -60,6 +60,11 @@ class Plan:
     name: str
     problem: Problem
     flow: Array  # (hyp unit, ref unit)
+
+
+def own_plan(plans: tuple[Plan, ...], side: str) -> Plan:
+    """The first plan that does not let a side ("hyp" or "ref") go; if all do, the first."""
+    return next((plan for plan in plans if getattr(plan.problem, side) > 0), plans[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +110,8 @@ class View:
     plans: tuple[Plan, ...]
 
     def plan_of(self, side: str) -> Plan:
-        """The plan in which a side ("hyp" or "ref") has a say: the first that does not free it."""
-        return next(plan for plan in self.plans if getattr(plan.problem, side) > 0)
+        """The plan in which a side ("hyp" or "ref") has a say."""
+        return own_plan(self.plans, side)
 
     def matching(self, side: str, plan: Plan, k: int = 1) -> Matching:
         """Where the mass of a side went: to each unit's k nearest ones, elsewhere, nowhere.

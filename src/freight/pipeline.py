@@ -155,7 +155,7 @@ def price(metric: Metric, hyp: Measures, ref: Measures, index: Array) -> Priced:
     for k in np.flatnonzero(empty.any(axis=1)):
         flags[k].add("both sides empty" if empty[k].all() else "empty side")
     whole = np.flatnonzero(~empty.any(axis=1))
-    gathered = metric.pairing(hyp, ref, index[whole])
+    gathered = metric.pairing(hyp, ref, index[whole]) if len(whole) else ()
     named = (pairs._replace(which=whole[pairs.which]) for pairs in gathered)
     return Priced(empty, flags, ((pairs, _cost(metric, pairs)) for pairs in named))
 

@@ -9,7 +9,7 @@ import torch
 
 from freight import costs
 from freight.clouds import Cloud
-from freight.explanations import Plan, View
+from freight.explanations import Plan, View, own_plan
 from freight.pairings import Pairs
 from freight.pipeline import solved
 from freight.shares import Shares
@@ -71,9 +71,10 @@ class _Stage(NamedTuple):
 
     def seen(self, side: int, plans: tuple[Plan, ...]) -> Seen:
         """What one side sees: its own units in rows, in the plan in which it has a say."""
-        plan = next(plan for plan in plans if (plan.problem.hyp, plan.problem.ref)[side] > 0)
+        name = ("hyp", "ref")[side]
+        plan = own_plan(plans, name)
         rows = [x if side == 0 else x.T for x in (plan.flow, self.cost, self.unrelated)]
-        penalty = (plan.problem.hyp, plan.problem.ref)[side]
+        penalty: float = getattr(plan.problem, name)
         own, other = self.weights[side], self.weights[1 - side]
         shares = (self.shares.hyp, self.shares.ref)[side]
         return Seen(own, other, shares, penalty, *rows)
