@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import freight
-from freight.explanations import Explanation, Plan, Side, View, compare
+from freight.explanations import Explanation, Plan, Side, View, compare, own_plan
 from freight.results import Column
 from freight.types import Array, Problem
 
@@ -61,12 +61,12 @@ def test_a_side_asks_the_plan_in_which_it_has_a_say() -> None:
     flow = np.array([[0.5, 0.0], [0.5, 0.0]])
     plans = Plan("precision", Problem(ref=0.0), flow), Plan("recall", Problem(hyp=0.0), flow.T)
     both = replace(view(side("a b"), side("x y"), flow), plans=plans)
-    assert both.plan_of("hyp").name == "precision"
-    assert both.plan_of("ref").name == "recall"
+    assert own_plan(both.plans, "hyp").name == "precision"
+    assert own_plan(both.plans, "ref").name == "recall"
     assert both.counterparts("hyp", 1) == ("x",)
     assert both.counterparts("ref", 1) == ("a",)
     only = replace(both, plans=plans[:1])
-    assert only.plan_of("ref").name == "precision"
+    assert own_plan(only.plans, "ref").name == "precision"
     assert only.counterparts("ref", 1) == ()
 
 
@@ -109,7 +109,7 @@ def test_two_metrics_on_one_pair() -> None:
     assert (first.side, first.name, first.span, first.matched) == ("ref", "boy", (0, 3), (0.2, 0.9))
     assert first.counterparts == (("man",), ("young man",))
     assert str(first) == (
-        "“boy” is matched to “man” under greedy, to “young man” under lazy; it adds 0.0000, 0.2500"
+        "“boy” is matched to “man” under greedy, to “young man” under lazy; how well: 0.20 and 0.90"
     )
     assert [change.name for change in found.changes] == ["boy", "young"]
     shown = found.to_dict()
@@ -126,6 +126,7 @@ def test_two_hypotheses_of_one_reference() -> None:
     other = explanation(view(side("girl stood"), replace(ref, shares=np.array([0.1, 0.4])), flow))
     changes = compare(one, other).changes
     assert [change.name for change in changes] == ["sat", "boy"]
+    assert str(changes[0]).endswith("it adds 0.0000 and 0.4000")
     assert str(changes[0]).startswith("“sat” is matched to “sat” in the first, to “stood” in the")
     with pytest.raises(freight.InvalidInput, match="no text in common"):
         compare(one, explanation(view(side("a b"), side("x y"), flow)))

@@ -109,10 +109,6 @@ class View:
     terms: dict[str, Array]
     plans: tuple[Plan, ...]
 
-    def plan_of(self, side: str) -> Plan:
-        """The plan in which a side ("hyp" or "ref") has a say."""
-        return own_plan(self.plans, side)
-
     def matching(self, side: str, plan: Plan, k: int = 1) -> Matching:
         """Where the mass of a side went: to each unit's k nearest ones, elsewhere, nowhere.
 
@@ -131,7 +127,7 @@ class View:
         That is where a fifth of what it moves, or more, ended; a unit that is not in the other text
         can be there all the same, and is no counterpart.
         """
-        flow = self.plan_of(side).flow
+        flow = own_plan(self.plans, side).flow
         moved = flow[unit] if side == "hyp" else flow[:, unit]
         weight, other = getattr(self, side).weights[unit], self.ref if side == "hyp" else self.hyp
         if moved.sum() < 0.05 * weight or moved.sum() <= 0:
@@ -199,7 +195,8 @@ class Explanation(Pictured):
 class Change:
     """A unit that two explanations have in common, and what became of it in each.
 
-    Printed, it says so in words.
+    `by` names the numbers that are compared: its shares, where both are of the same score, or how
+    well it was matched. Printed, it says so in words.
     """
 
     side: str
@@ -209,15 +206,26 @@ class Change:
     matched: tuple[float, float]
     counterparts: tuple[tuple[str, ...], tuple[str, ...]]
     labels: tuple[str, str]
+    by: str
+
+    @property
+    def moved(self) -> bool:
+        """Whether it was matched to something else."""
+        return self.counterparts[0] != self.counterparts[1]
+
+    @property
+    def size(self) -> float:
+        """How much the number has changed."""
+        before, after = getattr(self, self.by)
+        return float(abs(after - before))
 
     def __str__(self) -> str:
         pairs = zip(self.counterparts, self.labels, strict=True)
         said = ", ".join(f"to {_listed(found)} {label}" for found, label in pairs)
-        if self.counterparts[0] == self.counterparts[1]:
-            said = f"to {_listed(self.counterparts[0])} both times"
-        return (
-            f"“{self.name}” is matched {said}; it adds {self.shares[0]:.4f}, {self.shares[1]:.4f}"
-        )
+        if not self.moved:
+            said = f"to {_listed(self.counterparts[0])} in both"
+        told = {"shares": "it adds {:.4f} and {:.4f}", "matched": "how well: {:.2f} and {:.2f}"}
+        return f"“{self.name}” is matched {said}; {told[self.by].format(*getattr(self, self.by))}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,20 +245,25 @@ class Comparison(Pictured):
 def compare(one: Explanation, other: Explanation, most: int = 8) -> Comparison:
     """What differs: two hypotheses of one reference, or two metrics on one pair.
 
-    Units of the texts that both have are compared, by what they add to the score where that is the
-    same one, otherwise by how well they were matched; those that changed most come first.
+    Units of the texts that both have are compared. Where the score is the same one, those come
+    first whose shares changed most; otherwise those that were matched to something else, and then
+    those that were matched better or worse.
     """
-    labels = "in the first", "in the second"
+    labels, by = ("in the first", "in the second"), "shares"
     if one.metric != other.metric:
         labels = f"under {one.metric}", f"under {other.metric}"
-    alike = (one.metric, one.column.name) == (other.metric, other.column.name)
-    found = [(_size(change, alike), change) for change in _changes(one, other, labels)]
-    there = [(size, c) for size, c in found if size > _TIE or len({*c.counterparts}) > 1]
-    ordered = sorted(there, key=lambda each: -each[0])
-    return Comparison(one, other, tuple(change for _, change in ordered[:most]))
+    if (one.metric, one.column.name) != (other.metric, other.column.name):
+        by = "matched"
+    found = [
+        change for change in _changes(one, other, labels, by) if change.moved or change.size > _TIE
+    ]
+    found.sort(key=lambda change: (by == "matched" and not change.moved, -change.size))
+    return Comparison(one, other, tuple(found[:most]))
 
 
-def _changes(one: Explanation, other: Explanation, labels: tuple[str, str]) -> Iterator[Change]:
+def _changes(
+    one: Explanation, other: Explanation, labels: tuple[str, str], by: str
+) -> Iterator[Change]:
     """All units that are in both, out of the texts that are in both."""
     if not (one.views and other.views):
         return
@@ -275,12 +288,8 @@ def _changes(one: Explanation, other: Explanation, labels: tuple[str, str]) -> I
                     (float(here.matched[k]), float(there.matched[twin])),
                     (views[0].counterparts(name, k), views[1].counterparts(name, twin)),
                     labels,
+                    by,
                 )
-
-
-def _size(change: Change, alike: bool) -> float:
-    before, after = change.shares if alike else change.matched
-    return abs(after - before)
 
 
 def _listed(names: tuple[str, ...]) -> str:

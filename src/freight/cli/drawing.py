@@ -54,7 +54,7 @@ def _show(one: Explanation, console: Console) -> None:
 
 
 def _scores(one: Explanation) -> Text:
-    text = Text(f"{one.metric}  ", "bold")
+    text = Text.assemble((f"{one.metric}  ", "bold"))
     for name, score in one.scores.items():
         primary = name == one.column.name
         arrow = ("↑" if one.column.higher else "↓") if primary else ""
@@ -72,7 +72,7 @@ def _marked(side: Side, lost: str, width: int) -> Iterator[Text]:
     marks = _marks(side, lost)
     head = {"+": "hyp  ", "-": "ref  "}[lost]
     for start, end in _lines(text, max(width - len(head), 10)):
-        line, below = Text(head, "dim"), Text("     ")
+        line, below = Text.assemble((head, "dim")), Text("     ")
         for k in range(start, end):
             mark = marks[k]
             line.append(text[k], _STYLES.get(mark, "dim"))
