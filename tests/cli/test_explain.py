@@ -59,8 +59,8 @@ def test_colours_say_the_same() -> None:
     console = Console(file=io.StringIO(), width=100, color_system="standard", force_terminal=True)
     show(freight.load("emd", encoder="hashed").explain(HYP, REF), console)
     printed: str = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "\x1b[32mThe\x1b[0m" in printed.replace("\x1b[0m\x1b[32m", "")
-    assert "\x1b[1;31m++++\x1b[0m" in printed.replace("\x1b[0m\x1b[1;31m", "")
+    assert "\x1b[32mT\x1b" in printed
+    assert "\x1b[1;31mb\x1b" in printed
 
 
 def test_base_winner_flags_and_views() -> None:
