@@ -93,7 +93,7 @@ def test_they_do_for_every_column_and_rule(name: str) -> None:
 
 @pytest.mark.parametrize("name", MOVING)
 def test_they_do_with_the_embedded_encoder(name: str) -> None:
-    found = check(metric(name, "embedded"), HYP, [REF, "The boy wears a coat. It is new."])
+    found = check(metric(name, "embedded"), HYP, [REF, "The boy in the coat."])
     assert found.winner == 1
 
 
