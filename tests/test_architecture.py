@@ -14,7 +14,7 @@ PACKAGE = Path(freight.__file__).parent
 # A layer may import the ones before it; the names inside one layer may import each other.
 LAYERS = [
     {"errors", "folders", "kernels"},
-    {"explanations", "results", "totals", "transfers", "types"},
+    {"explanations", "pictures", "results", "totals", "transfers", "types"},
     {"clouds", "solvers"},
     {"encoding", "units", "data"},
     {
@@ -25,11 +25,22 @@ LAYERS = [
         "joint",
         "pairings",
         "readouts",
+        "shares",
         "signatures",
         "standards",
         "weightings",
     },
-    {"ahead", "blend", "explaining", "metric", "pipeline", "rehearsal", "scoring"},
+    {
+        "ahead",
+        "blend",
+        "explaining",
+        "metric",
+        "pipeline",
+        "rehearsal",
+        "scoring",
+        "sides",
+        "views",
+    },
     {"catalogue"},
     {"judge", "train"},
     {"report"},

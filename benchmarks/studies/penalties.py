@@ -21,7 +21,7 @@ import freight
 from freight.data.judgements import Judgements, read_judgements
 from freight.judge.correlation import pearson
 from freight.metric import Metric
-from freight.pipeline import price
+from freight.pipeline import measured, price
 from freight.rehearsal import Memories, Rehearsal
 from freight.types import Array
 from penalties_page import COLUMNS, PENALTIES, Found, written_page
@@ -113,7 +113,7 @@ def levels(metric: Metric, judged: Judgements) -> tuple[float, float]:
 
 def _costs(metric: Metric, cloud: Any, index: Array) -> Iterator[Array]:
     """The cost matrix of each pair."""
-    for pairs, batch in price(metric, cloud, index).batches:
+    for pairs, batch in price(metric, *measured(metric, cloud), index).batches:
         sizes = zip(batch.numpy(), pairs.hyp_sizes, pairs.ref_sizes, strict=True)
         yield from (cost[:hyp, :ref] for cost, hyp, ref in sizes)
 

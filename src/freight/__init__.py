@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from freight.data.judgements import Judgements, read_judgements
     from freight.encoding import encoder, encoders, with_cache
     from freight.errors import FreightError, InvalidInput, MissingPart, NotConverged
+    from freight.explanations import Comparison, Explanation, compare
     from freight.kernels import set_threads
     from freight.metric import Metric
     from freight.results import Column, Result
@@ -24,6 +25,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Barycenters",
     "Column",
+    "Comparison",
+    "Explanation",
     "FreightError",
     "InvalidInput",
     "Judgements",
@@ -34,6 +37,7 @@ __all__ = [
     "Problem",
     "Result",
     "barycenter",
+    "compare",
     "default_encoder",
     "encoder",
     "encoders",
@@ -54,6 +58,7 @@ _HOMES = {
     "data.judgements": ("Judgements", "read_judgements"),
     "encoding": ("encoder", "encoders", "with_cache"),
     "errors": ("FreightError", "InvalidInput", "MissingPart", "NotConverged"),
+    "explanations": ("Comparison", "Explanation", "compare"),
     "kernels": ("set_threads",),
     "metric": ("Metric",),
     "results": ("Column", "Result"),

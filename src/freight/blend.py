@@ -8,6 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
+from freight.explaining import Composition, explain
+from freight.explanations import Explanation
 from freight.metric import Metric
 from freight.pipeline import Chunk, Scored
 from freight.results import Column, Result
@@ -27,6 +29,10 @@ class Mixture(Protocol):
         """System scores out of the means of the columns."""
         ...
 
+    def factors(self, column: str) -> tuple[float, tuple[float, ...]]:
+        """What a column starts from, and how often it counts the primary one of each part."""
+        ...
+
 
 @dataclass(frozen=True)
 class Blend:
@@ -44,6 +50,16 @@ class Blend:
     def score(self, hyps: Sequence[str], refs: Refs) -> Result:
         """Score each hypothesis against its reference, or its references."""
         return score_together([self], hyps, refs)[0]
+
+    def explain(self, hyp: str, ref: str | Sequence[str]) -> Explanation:
+        """Why a hypothesis scores as it does, a view a part; see `Metric.explain`."""
+        return explain(self, hyp, ref)
+
+    def composition(self, column: str) -> Composition:
+        """What a column is made of."""
+        base, factors = self.mixture.factors(column)
+        names = [part.columns[0].name for part in self.parts]
+        return Composition(base, tuple(zip(names, factors, strict=True)))
 
     def read(self, chunk: Chunk, scored: Sequence[Scored]) -> Result:
         """The result of a chunk out of the scores of the parts."""

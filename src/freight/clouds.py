@@ -99,12 +99,14 @@ class Cloud:
 
         It is unknown if any of them was, and punctuation if all of them were.
         """
+        if not len(group):
+            return self
         first = np.flatnonzero(np.diff(group, prepend=-1))
         member = np.cumsum(np.diff(group, prepend=-1) != 0) - 1
         count = np.diff(first, append=len(group))
         lengths = torch.as_tensor(count, device=self.layers.device)
-        every = np.bitwise_and.reduceat(self.kind, first) if len(first) else self.kind
-        some = np.bitwise_or.reduceat(self.kind, first) if len(first) else self.kind
+        every = np.bitwise_and.reduceat(self.kind, first)
+        some = np.bitwise_or.reduceat(self.kind, first)
         last = first + count - 1
         return replace(
             self,
@@ -115,15 +117,14 @@ class Cloud:
             end=self.end[last],
             word=self.word[first],
             kind=(every | (some & Kind.UNKNOWN)) & ~np.uint8(Kind.CONTINUATION),
-            merged_from=np.add.reduceat(self.count, first) if len(first) else self.count,
+            merged_from=np.add.reduceat(self.count, first),
         )
 
 
 def _numbers(ids: Array, member: Array, first: Array) -> Array:
     """A number for each group of ids that only the same ids in the same order have."""
-    place = np.arange(len(ids)) - first[member] if len(ids) else ids
-    mixed = mixed_ids(ids, place)
-    sums = np.add.reduceat(mixed, first) if len(first) else mixed
+    mixed = mixed_ids(ids, np.arange(len(ids)) - first[member])
+    sums = np.add.reduceat(mixed, first)
     alone = np.diff(first, append=len(ids)) == 1
     return np.where(alone, ids[first], sums >> np.uint64(2)).astype(np.int64)
 

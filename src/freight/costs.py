@@ -15,6 +15,12 @@ from freight.pairings import Pairs
 Cost = Callable[[Pairs], Tensor]
 
 
+def terms(cost: Cost, pairs: Pairs) -> dict[str, Tensor]:
+    """What a cost adds up from, by name; nothing where it is one thing."""
+    several: Callable[[Pairs], dict[str, Tensor]] | None = getattr(cost, "terms", None)
+    return several(pairs) if several else {}
+
+
 def cosine(pairs: Pairs) -> Tensor:
     """1 - cosine similarity; a zero vector is as far as an orthogonal one."""
     return 1.0 - _similarity(pairs)
@@ -73,8 +79,16 @@ class Mix:
 
     def __call__(self, pairs: Pairs) -> Tensor:
         """The sum."""
-        mixed = [weight * cost(pairs)[: len(pairs.which)] for weight, cost in self.parts]
-        return torch.stack([part.double() for part in mixed]).sum(dim=0)
+        return torch.stack(self._parts(pairs)).sum(dim=0)
+
+    def terms(self, pairs: Pairs) -> dict[str, Tensor]:
+        """The summands: by meaning, and by place where that counts."""
+        names = ("order" if cost is order else "meaning" for _, cost in self.parts)
+        return dict(zip(names, self._parts(pairs), strict=True))
+
+    def _parts(self, pairs: Pairs) -> list[Tensor]:
+        mixed = (weight * cost(pairs)[: len(pairs.which)] for weight, cost in self.parts)
+        return [part.double() for part in mixed]
 
 
 @dataclass(frozen=True)
@@ -92,12 +106,24 @@ class Neighbours:
         cost = self.cost(pairs)[: len(pairs.which)]
         if self.weight == 0.0:
             return cost
+        total, count = self._summed(pairs, cost)
+        return total / count
+
+    def terms(self, pairs: Pairs) -> dict[str, Tensor]:
+        """What the units themselves put into the mean, and what those beside them do."""
+        cost = self.cost(pairs)[: len(pairs.which)]
+        total, count = self._summed(pairs, cost)
+        own = cost * _inside(pairs, cost)
+        return {"meaning": own / count, "neighbours": (total - own) / count} if self.weight else {}
+
+    def _summed(self, pairs: Pairs, cost: Tensor) -> tuple[Tensor, Tensor]:
+        """The costs of two units and their neighbours, and how much counted in each sum."""
         inside = _inside(pairs, cost)
         total, count = cost * inside, inside.clone()
         for part, of in ((total.clone(), total), (inside, count)):
             of[:, 1:, 1:] += self.weight * part[:, :-1, :-1]
             of[:, :-1, :-1] += self.weight * part[:, 1:, 1:]
-        return total / count.clamp(min=self.weight)
+        return total, count.clamp(min=self.weight)
 
 
 def _inside(pairs: Pairs, cost: Tensor) -> Tensor:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from freight.errors import InvalidInput
+from freight.pictures import Pictured, plain
 from freight.results import Column
 from freight.types import Array, Problem
+
+_TIE = 1e-12
+_LEAST = 0.2  # of what a unit moves, for the other end to be called a counterpart
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +35,23 @@ class Side:
     matched: Array
     excess: Array
 
+    @property
+    def lost(self) -> Array:
+        """The units of the text (by number) half of whose mass, or more, has no counterpart."""
+        heavy = (self.weights > 0) & (2.0 * self.excess >= self.weights)
+        return np.flatnonzero(heavy & (self.spans[:, 0] >= 0))
+
+    def quoted(self, units: Array) -> tuple[str, ...]:
+        """What these units say, as in the text: those with only space between them in one."""
+        outside = [self.names[k] for k in units if self.spans[k, 0] < 0]
+        runs: list[tuple[int, int]] = []
+        for start, end in sorted(self.spans[k].tolist() for k in units if self.spans[k, 0] >= 0):
+            if runs and not self.text[runs[-1][1] : start].strip():
+                runs[-1] = (runs[-1][0], max(end, runs[-1][1]))
+            else:
+                runs.append((start, end))
+        return (*outside, *(self.text[start:end] for start, end in runs))
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -34,6 +60,37 @@ class Plan:
     name: str
     problem: Problem
     flow: Array  # (hyp unit, ref unit)
+
+
+def own_plan(plans: tuple[Plan, ...], side: str) -> Plan:
+    """The first plan that does not let a side ("hyp" or "ref") go; if all do, the first."""
+    return next((plan for plan in plans if getattr(plan.problem, side) > 0), plans[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Matching:
+    """Where the mass of each unit of a side went in a plan: to the nearest, elsewhere, nowhere.
+
+    Mass that goes elsewhere is noise, mass that stays makes a matching incomplete.
+    """
+
+    nearest: Array
+    elsewhere: Array
+    unmoved: Array
+
+    @property
+    def noisy(self) -> float:
+        """The share of all the mass that went elsewhere."""
+        return self._share(self.elsewhere)
+
+    @property
+    def incomplete(self) -> float:
+        """The share of all the mass that stayed."""
+        return self._share(self.unmoved)
+
+    def _share(self, part: Array) -> float:
+        total = self.nearest.sum() + self.elsewhere.sum() + self.unmoved.sum()
+        return float(part.sum() / total) if total > 0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +109,53 @@ class View:
     terms: dict[str, Array]
     plans: tuple[Plan, ...]
 
+    def matching(self, side: str, plan: Plan, k: int = 1) -> Matching:
+        """Where the mass of a side went: to each unit's k nearest ones, elsewhere, nowhere.
+
+        Units as near as the last of them count as well.
+        """
+        flow, cost = (x if side == "hyp" else x.T for x in (plan.flow, self.cost))
+        last = np.sort(cost, axis=1)[:, min(k, cost.shape[1]) - 1]
+        near = (flow * (cost <= last[:, None] + _TIE)).sum(axis=1)
+        moved = flow.sum(axis=1)
+        weights: Array = getattr(self, side).weights
+        return Matching(near, np.maximum(moved - near, 0.0), np.maximum(weights - moved, 0.0))
+
+    def counterparts(self, side: str, unit: int) -> tuple[str, ...]:
+        """What a unit was matched to, in the plan in which its side has a say.
+
+        That is where a fifth of what it moves, or more, ended; a unit that is not in the other text
+        can be there all the same, and is no counterpart.
+        """
+        flow = own_plan(self.plans, side).flow
+        moved = flow[unit] if side == "hyp" else flow[:, unit]
+        weight, other = getattr(self, side).weights[unit], self.ref if side == "hyp" else self.hyp
+        if moved.sum() < 0.05 * weight or moved.sum() <= 0:
+            return ()
+        strong = np.flatnonzero(moved >= _LEAST * moved.sum())
+        name = getattr(self, side).names[unit]
+        itself = [other.spans[k, 0] < 0 and other.names[k] == name for k in strong]
+        return other.quoted(strong[~np.array(itself)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """In the words of JSON, with where the mass of either side went in each plan."""
+        found: dict[str, Any] = plain(self)
+        for shown, plan in zip(found["plans"], self.plans, strict=True):
+            shown["matching"] = {s: self._matching_dict(s, plan) for s in ("hyp", "ref")}
+        return found
+
+    def _matching_dict(self, side: str, plan: Plan) -> dict[str, Any]:
+        found = self.matching(side, plan)
+        return {**plain(found), "noisy": found.noisy, "incomplete": found.incomplete}
+
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Pictured):
     """Why a text scored as it did: `base` and the shares of all units add up to the score.
 
-    `scores` are of the reference that won, `winner`; `reference_scores` has the primary column for
-    every one of them.
+    `scores` are what scoring gives; the views are of the reference that won, `winner`, and
+    `reference_scores` has the primary column for every one of them. Where the score is their mean,
+    shares are what the winner adds to that mean, and the others are in the base.
     """
 
     metric: str
@@ -71,3 +168,129 @@ class Explanation:
     reference_scores: tuple[float, ...]
     flags: tuple[str, ...]
     signature: str
+
+    @property
+    def score(self) -> float:
+        """The primary column."""
+        return self.scores[self.column.name]
+
+    @property
+    def additions(self) -> tuple[str, ...]:
+        """What the hypothesis says that has no counterpart in the reference."""
+        return self.views[0].hyp.quoted(self.views[0].hyp.lost) if self.views else ()
+
+    @property
+    def omissions(self) -> tuple[str, ...]:
+        """What the reference says that has no counterpart in the hypothesis."""
+        return self.views[0].ref.quoted(self.views[0].ref.lost) if self.views else ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """In the words of JSON: what is no finite number is null, a held side's price too."""
+        found: dict[str, Any] = plain(self)
+        found["views"] = [view.to_dict() for view in self.views]
+        return {**found, "additions": [*self.additions], "omissions": [*self.omissions]}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A unit that two explanations have in common, and what became of it in each.
+
+    `by` names the numbers that are compared: its shares, where both are of the same score, or how
+    well it was matched. Printed, it says so in words.
+    """
+
+    side: str
+    name: str
+    span: tuple[int, int]
+    shares: tuple[float, float]
+    matched: tuple[float, float]
+    counterparts: tuple[tuple[str, ...], tuple[str, ...]]
+    labels: tuple[str, str]
+    by: str
+
+    @property
+    def moved(self) -> bool:
+        """Whether it was matched to something else."""
+        return self.counterparts[0] != self.counterparts[1]
+
+    @property
+    def size(self) -> float:
+        """How much the number has changed."""
+        before, after = getattr(self, self.by)
+        return float(abs(after - before))
+
+    def __str__(self) -> str:
+        pairs = zip(self.counterparts, self.labels, strict=True)
+        said = ", ".join(f"to {_listed(found)} {label}" for found, label in pairs)
+        if not self.moved:
+            said = f"to {_listed(self.counterparts[0])} in both"
+        told = {"shares": "it adds {:.4f} and {:.4f}", "matched": "how well: {:.2f} and {:.2f}"}
+        return f"“{self.name}” is matched {said}; {told[self.by].format(*getattr(self, self.by))}"
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison(Pictured):
+    """Two explanations side by side, and the units that fared most differently."""
+
+    one: Explanation
+    other: Explanation
+    changes: tuple[Change, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """In the words of JSON; a change is there as data and in words."""
+        changes = [{**plain(change), "words": str(change)} for change in self.changes]
+        return {"one": self.one.to_dict(), "other": self.other.to_dict(), "changes": changes}
+
+
+def compare(one: Explanation, other: Explanation, most: int = 8) -> Comparison:
+    """What differs: two hypotheses of one reference, or two metrics on one pair.
+
+    Units of the texts that both have are compared. Where the score is the same one, those come
+    first whose shares changed most; otherwise those that were matched to something else, and then
+    those that were matched better or worse.
+    """
+    labels, by = ("in the first", "in the second"), "shares"
+    if one.metric != other.metric:
+        labels = f"under {one.metric}", f"under {other.metric}"
+    if (one.metric, one.column.name) != (other.metric, other.column.name):
+        by = "matched"
+    found = [
+        change for change in _changes(one, other, labels, by) if change.moved or change.size > _TIE
+    ]
+    found.sort(key=lambda change: (by == "matched" and not change.moved, -change.size))
+    return Comparison(one, other, tuple(found[:most]))
+
+
+def _changes(
+    one: Explanation, other: Explanation, labels: tuple[str, str], by: str
+) -> Iterator[Change]:
+    """All units that are in both, out of the texts that are in both."""
+    if not (one.views and other.views):
+        return
+    views = one.views[0], other.views[0]
+    sides = {name: (getattr(views[0], name), getattr(views[1], name)) for name in ("hyp", "ref")}
+    common = {name: both for name, both in sides.items() if both[0].text == both[1].text}
+    if not common:
+        raise InvalidInput(
+            "the two explanations have no text in common;"
+            " compare two hypotheses of one reference, or two metrics on one pair"
+        )
+    for name, (here, there) in common.items():
+        places = {tuple(span): k for k, span in enumerate(there.spans.tolist())}
+        for k, (start, end) in enumerate(here.spans.tolist()):
+            if start >= 0 and (start, end) in places:
+                twin = places[start, end]
+                yield Change(
+                    name,
+                    here.names[k],
+                    (start, end),
+                    (float(here.shares[k]), float(there.shares[twin])),
+                    (float(here.matched[k]), float(there.matched[twin])),
+                    (views[0].counterparts(name, k), views[1].counterparts(name, twin)),
+                    labels,
+                    by,
+                )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return " and ".join(f"“{name}”" for name in names) or "nothing"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -32,10 +32,16 @@ class Joint:
     mass: str = "nsim"
     shared: str = "stays"
 
+    @property
+    def in_full(self) -> Joint:
+        """The same with all the mass in sight, what stays where it is included."""
+        return replace(self, shared="moved")
+
     def __call__(self, hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
         """Gather the pairs of an index (pair, 2) batch by batch, in fixed shapes."""
         units = _entered(hyp, ref, index)
         both = hyp.points if hyp is ref else torch.cat((hyp.points, ref.points))
+        ids = _ids(hyp, ref)
         points = both.cpu().numpy()
         lengths = _lengths(points)
         masses = self._masses(units, points, lengths, hyp, ref, index)
@@ -50,7 +56,8 @@ class Joint:
             _cosines(points, lengths, one, two, *sizes, cosines)
             unknown = hyp.unknown[index[which, 0]]
             places = Places(here, there)
-            yield Pairs(which, None, a, b, *sizes, unknown, moved[which], places, cosines)
+            names = ids[one], ids[two]
+            yield Pairs(which, None, a, b, *sizes, unknown, moved[which], places, cosines, names)
 
     def _masses(
         self,
@@ -119,7 +126,7 @@ def _entered(hyp: Measures, ref: Measures, index: Array) -> _Units:
     sizes, unit = np.zeros(len(index), np.int64), np.zeros(total, np.int64)
     place = np.full(total, np.nan), np.full(total, np.nan)
     own = np.zeros(total), np.zeros(total)
-    ids = hyp.ids if hyp is ref else np.concatenate((hyp.ids, ref.ids))
+    ids = _ids(hyp, ref)
     for side, measures in enumerate((hyp, ref)):
         before = len(hyp.ids) if side and hyp is not ref else 0
         _enter(
@@ -127,6 +134,10 @@ def _entered(hyp: Measures, ref: Measures, index: Array) -> _Units:
             offsets, sizes, unit, place[side], own[side],
         )  # fmt: skip
     return _Units(offsets, sizes, unit, place, own)
+
+
+def _ids(hyp: Measures, ref: Measures) -> Array:
+    return hyp.ids if hyp is ref else np.concatenate((hyp.ids, ref.ids))
 
 
 @kernel

@@ -12,6 +12,8 @@ import numpy as np
 from freight.clouds import Cloud, Encoder
 from freight.costs import Cost
 from freight.errors import InvalidInput
+from freight.explaining import Composition, explain
+from freight.explanations import Explanation
 from freight.frequencies import Frequencies
 from freight.pairings import Pairs, side_by_side
 from freight.pipeline import Chunk, Scored, score_measures
@@ -48,6 +50,17 @@ class Metric:
     def score(self, hyps: Sequence[str], refs: Sequence[str] | Sequence[Sequence[str]]) -> Result:
         """Score each hypothesis against its reference, or its references."""
         return score_together([self], hyps, refs)[0]
+
+    def explain(self, hyp: str, ref: str | Sequence[str]) -> Explanation:
+        """Why a hypothesis scores as it does against its reference, or the best of several.
+
+        The scores are those of `score`, to the bit. IDF has to be fitted: one pair teaches none.
+        """
+        return explain(self, hyp, ref)
+
+    def composition(self, column: str) -> Composition:
+        """What a column is made of: itself."""
+        return Composition(0.0, ((column, 1.0),))
 
     @property
     def parts(self) -> tuple[Metric, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -31,7 +31,8 @@ class Pairs(NamedTuple):
     Points may have more rows than there are pairs, dummies that keep the shape. `unknown` is the
     share of the hypothesis that the encoder has no vector for, `moved` the share of the mass that
     is to move at all; where units have a place in their text, `places` says it. A pairing that
-    knows the `cosines` (pair, unit, unit) between the sides already gives no points.
+    knows the `cosines` (pair, unit, unit) between the sides already gives no points; one whose
+    sides are not the units of their texts in a row says what they are by `ids` (pair, unit).
     """
 
     which: Array
@@ -44,6 +45,19 @@ class Pairs(NamedTuple):
     moved: Array | None = None
     places: Places | None = None
     cosines: Array | None = None
+    ids: tuple[Array, Array] | None = None
+
+    def alone(self, row: int) -> Pairs:
+        """One of the pairs, as a batch of one."""
+        return Pairs(*(_cut(field, slice(row, row + 1)) for field in self))
+
+    def unrelated(self) -> Pairs:
+        """The same, every unit of the one side at a right angle to every unit of the other."""
+        if self.points is None:
+            return self._replace(cosines=np.zeros_like(self.cosines))
+        hyp, ref = self.points
+        apart = torch.cat((hyp, hyp * 0.0), -1), torch.cat((ref * 0.0, ref), -1)
+        return self._replace(points=apart)
 
 
 def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
@@ -87,3 +101,11 @@ def _gather(
     full[: len(units)] = units
     points = measures.points[sent(full, measures.points.device)]
     return points, np.where(inside, measures.weights[units], 0.0), size
+
+
+def _cut(field: Any, rows: slice) -> Any:
+    """These rows of an array, or of every array in a tuple of them."""
+    if field is None or not isinstance(field, tuple):
+        return None if field is None else field[rows]
+    parts = (_cut(part, rows) for part in field)
+    return Places(*parts) if isinstance(field, Places) else tuple(parts)

@@ -15,7 +15,7 @@ from freight.readouts import Reading
 from freight.results import Column
 from freight.solvers import solve
 from freight.transfers import fetched
-from freight.types import Array
+from freight.types import Array, Plans
 from freight.weightings import Measures
 
 if TYPE_CHECKING:
@@ -76,6 +76,11 @@ class Encoded(NamedTuple):
     layers: list[int]
     cloud: Cloud
 
+    def clouds(self, metrics: Sequence[Metric]) -> Iterator[tuple[int, Cloud]]:
+        """The texts as each of the metrics that share it wants them, by its place in the list."""
+        for k in self.sharing:
+            yield k, self.cloud.at([self.layers.index(layer) for layer in metrics[k].layers])
+
 
 def score_chunk(metrics: Sequence[Metric], chunk: Chunk, tick: Tick | None = None) -> list[Scored]:
     """Scores and flags by each metric for every pair of a chunk."""
@@ -109,15 +114,19 @@ def encode_chunk(
 def read_chunk(metrics: Sequence[Metric], chunk: Chunk, encoded: Iterable[Encoded]) -> list[Scored]:
     """Scores and flags by each metric, from what the encoders made of the chunk's texts."""
     results: list[Scored] = [({}, [])] * len(metrics)
-    for sharing, layers, cloud in encoded:
-        notes = cloud.notes
-        for k in sharing:
-            places = [layers.index(layer) for layer in metrics[k].layers]
-            scores, flags = read(metrics[k], price(metrics[k], cloud.at(places), chunk.index))
-            for found, (hyp, ref) in zip(flags, chunk.index.tolist(), strict=True):
-                found.update(notes[hyp], notes[ref])
-            results[k] = scores, flags
+    for one in encoded:
+        for k, cloud in one.clouds(metrics):
+            priced = price(metrics[k], *measured(metrics[k], cloud), chunk.index)
+            results[k] = noted(read(metrics[k], priced), cloud, chunk.index)
     return results
+
+
+def noted(scored: Scored, cloud: Cloud, index: Array) -> Scored:
+    """The same with what is worth knowing of the texts of each pair among its flags."""
+    notes = cloud.notes
+    for found, (hyp, ref) in zip(scored[1], index.tolist(), strict=True):
+        found.update(notes[hyp], notes[ref])
+    return scored
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,26 +142,26 @@ class Priced:
     batches: Iterable[tuple[Pairs, torch.Tensor]]
 
 
-def price(metric: Metric, cloud: Cloud, index: Array) -> Priced:
-    """The pairs of an index (pair, 2) of texts, as the metric weighs their units and prices."""
+def measured(metric: Metric, cloud: Cloud) -> tuple[Measures, Measures]:
+    """Every text as a hypothesis and as a reference: the metric's units, and their masses."""
     units = metric.units(cloud)
     hyp = metric.weighting(units)
-    ref = metric.ref_weighting(units) if metric.ref_weighting else hyp
-    return _priced(metric, hyp, ref, index)
+    return hyp, metric.ref_weighting(units) if metric.ref_weighting else hyp
 
 
 def score_measures(metric: Metric, hyp: Measures, ref: Measures, index: Array) -> Scored:
     """Scores and flags for pairs of measures."""
-    return read(metric, _priced(metric, hyp, ref, index))
+    return read(metric, price(metric, hyp, ref, index))
 
 
-def _priced(metric: Metric, hyp: Measures, ref: Measures, index: Array) -> Priced:
+def price(metric: Metric, hyp: Measures, ref: Measures, index: Array) -> Priced:
+    """The pairs of an index (pair, 2) of measures, and what moving costs in each."""
     empty = np.stack((hyp.empty[index[:, 0]], ref.empty[index[:, 1]]), axis=1)
     flags = [{*hyp.notes[h], *ref.notes[r]} for h, r in index.tolist()]
     for k in np.flatnonzero(empty.any(axis=1)):
         flags[k].add("both sides empty" if empty[k].all() else "empty side")
     whole = np.flatnonzero(~empty.any(axis=1))
-    gathered = metric.pairing(hyp, ref, index[whole])
+    gathered = metric.pairing(hyp, ref, index[whole]) if len(whole) else ()
     named = (pairs._replace(which=whole[pairs.which]) for pairs in gathered)
     return Priced(empty, flags, ((pairs, _cost(metric, pairs)) for pairs in named))
 
@@ -184,12 +193,17 @@ def read(metric: Metric, priced: Priced) -> Scored:
 
 
 def _read(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> tuple[Reading, Array]:
+    plans = solved(metric, pairs, cost)
+    converged = np.logical_and.reduce([plan.converged for plan in plans])
+    return metric.readout(plans, pairs), converged
+
+
+def solved(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]:
+    """A plan for each of the metric's problems between these pairs."""
     masses = pairs.hyp_weights, pairs.ref_weights
     sizes = pairs.hyp_sizes, pairs.ref_sizes
     array = fetched(cost.double())
-    plans = [solve(problem, array, *masses, *sizes, strict=False) for problem in metric.problems]
-    converged = np.logical_and.reduce([plan.converged for plan in plans])
-    return metric.readout(plans, pairs), converged
+    return [solve(problem, array, *masses, *sizes, strict=False) for problem in metric.problems]
 
 
 class Chosen(NamedTuple):

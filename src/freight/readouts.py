@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from freight.fragments import fragmentation
 from freight.pairings import Pairs
+from freight.shares import Shares, averages, carried, matching, objective, similarities
 from freight.types import Array, Plans
 
 
@@ -20,7 +22,16 @@ class Reading(NamedTuple):
     flags: dict[str, Array]
 
 
-Readout = Callable[[Sequence[Plans], Pairs], Reading]
+class Readout(Protocol):
+    """From the plans of a batch to its columns, and for one pair what each unit adds to one."""
+
+    def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
+        """The columns."""
+        ...
+
+    def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+        """A column's score in parts, given the plans between one pair."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -35,16 +46,35 @@ class Transport:
     def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
         """The two columns."""
         plan = plans[0]
-        carried = plan.transport
+        paid = plan.transport
         if self.cut is not None:
-            carried = (plan.flow * plan.cost * (plan.cost < self.cut)).sum(axis=(1, 2))
-        return Reading({"transport": carried, "objective": plan.objective}, {})
+            paid = (plan.flow * plan.cost * (plan.cost < self.cut)).sum(axis=(1, 2))
+        return Reading({"transport": paid, "objective": plan.objective}, {})
+
+    def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+        """What each unit's moves cost, and for the objective what it leaves unmoved."""
+        if column == "objective":
+            return objective(plans[0])
+        return carried(plans[0], math.inf if self.cut is None else self.cut)
 
 
-def distance(plans: Sequence[Plans], pairs: Pairs) -> Reading:
+@dataclass(frozen=True)
+class Distance:
     """What the plan costs to carry out, for the share of the mass that is to move."""
-    moved = 1.0 if pairs.moved is None else pairs.moved
-    return Reading({"distance": plans[0].transport * moved}, {})
+
+    identity: ClassVar[str] = "distance"
+
+    def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
+        """The one column."""
+        moved = 1.0 if pairs.moved is None else pairs.moved
+        return Reading({"distance": plans[0].transport * moved}, {})
+
+    def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+        """What each unit's moves cost."""
+        return carried(plans[0]).reaching(score)
+
+
+distance = Distance()
 
 
 @dataclass(frozen=True)
@@ -70,6 +100,13 @@ class PrecisionRecall:
         columns = {name: (x - b) / (1.0 - b) for (name, x), b in scaled}
         return Reading(columns, {"no similarity": ~positive})
 
+    def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+        """Precision is the hypothesis', recall the reference's; F takes its part of both."""
+        both = similarities(plans[0], axis=1), similarities(plans[1], axis=0)
+        baseline = self.baselines[[self.name, "precision", "recall"].index(column)]
+        scale = 1.0 - baseline
+        return matching(column, *both, self.alpha).times(1.0 / scale, -baseline / scale)
+
 
 @dataclass(frozen=True)
 class FlowAverages:
@@ -83,17 +120,36 @@ class FlowAverages:
     def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
         """F1, precision, recall, and what the plan costs."""
         flow, similarity = plans[0].flow, 1.0 - plans[0].cost
-        averages = []
+        near = []
         for axis in (2, 1):
             sent = flow.sum(axis=axis)
-            near = (flow * similarity).sum(axis=axis) / np.where(sent > 0, sent, 1.0)
-            averages.append(near.sum(axis=1) / np.maximum((sent > 0).sum(axis=1), 1))
-        return _with_f1(averages[0], averages[1], plans[0].transport)
+            average = (flow * similarity).sum(axis=axis) / np.where(sent > 0, sent, 1.0)
+            near.append(average.sum(axis=1) / np.maximum((sent > 0).sum(axis=1), 1))
+        return _with_f1(near[0], near[1], plans[0].transport)
+
+    def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+        """Each unit's own average, by how many there are of them."""
+        both = averages(plans[0], axis=1), averages(plans[0], axis=0)
+        return carried(plans[0]) if column == "wrd" else matching(column, *both)
 
 
-def greedy_precision(plans: Sequence[Plans], pairs: Pairs) -> Reading:
+@dataclass(frozen=True)
+class GreedyPrecision:
     """WRDScore's released code: recall off the full plan, precision off the nearest units."""
-    return _with_f1(1.0 - plans[1].transport, 1.0 - plans[0].transport, plans[0].transport)
+
+    identity: ClassVar[str] = "greedy_precision"
+
+    def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
+        """F1, precision, recall, and what the full plan costs."""
+        return _with_f1(1.0 - plans[1].transport, 1.0 - plans[0].transport, plans[0].transport)
+
+    def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+        """Precision is the hypothesis', recall the reference's."""
+        both = similarities(plans[1], axis=1), similarities(plans[0], axis=0)
+        return carried(plans[0]) if column == "wrd" else matching(column, *both)
+
+
+greedy_precision = GreedyPrecision()
 
 
 @dataclass(frozen=True)
@@ -106,6 +162,10 @@ class Similarity:
         """The two columns."""
         far = plans[0].transport
         return Reading({"similarity": _SIMILARITIES[self.how](far), "distance": far}, {})
+
+    def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+        """What each unit's moves cost, or how far they take the similarity down from 1."""
+        return carried(plans[0]).reaching(score, float(column == "similarity"))
 
 
 @dataclass(frozen=True)
@@ -124,6 +184,12 @@ class LazyAndGreedy:
         far = (1.0 - self.greedy) * lazy.objective + self.greedy * nearest
         return Reading({"score": np.exp(-np.maximum(far, 0.0))}, {})
 
+    def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+        """How far each unit's part of the distance takes the score down from 1."""
+        lazy, precise, complete = plans
+        nearest = carried(precise).plus(carried(complete)).times(self.greedy / 2.0)
+        return objective(lazy).times(1.0 - self.greedy).plus(nearest).reaching(score, 1.0)
+
 
 @dataclass(frozen=True)
 class Fragmented:
@@ -138,6 +204,11 @@ class Fragmented:
         fragmentation(plans[0].flow, pairs.hyp_sizes, pairs.ref_sizes, broken)
         penalties = self.order * broken + self.unknown * pairs.unknown
         return Reading({"distance": plans[0].transport + penalties}, {})
+
+    def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+        """What each unit's moves cost; what order and unknown words cost belongs to none."""
+        found = carried(plans[0])
+        return found._replace(base=score - found.total)
 
 
 def _with_f1(precision: Array, recall: Array, wrd: Array) -> Reading:

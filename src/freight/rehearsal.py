@@ -11,7 +11,7 @@ from freight.blend import Blend
 from freight.clouds import Encoder, Tick
 from freight.encoding.remembered import Remembered
 from freight.metric import Metric
-from freight.pipeline import Chunk, Priced, Scored, Segment, chunks, price, read
+from freight.pipeline import Chunk, Priced, Scored, Segment, chunks, measured, price, read
 from freight.scoring import Scorer
 from freight.types import Array
 
@@ -107,9 +107,9 @@ def _solved(metric: Metric) -> _Key:
 def _kept(metric: Metric, chunk: Chunk) -> Priced:
     """Pairs without the points, which only the costs need."""
     cloud = metric.encoder.encode(chunk.texts, metric.layers)
-    priced = price(metric, cloud, chunk.index)
+    priced = price(metric, *measured(metric, cloud), chunk.index)
     batches = [
-        (pairs._replace(points=None, places=None, cosines=None), cost.clone())
+        (pairs._replace(points=None, places=None, cosines=None, ids=None), cost.clone())
         for pairs, cost in priced.batches
     ]
     return replace(priced, batches=batches)

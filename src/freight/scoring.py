@@ -16,6 +16,7 @@ from freight.results import Column, Result
 from freight.types import Array
 
 if TYPE_CHECKING:
+    from freight.explanations import Explanation
     from freight.metric import Metric
 
 Refs = Sequence[str] | Sequence[Sequence[str]]
@@ -67,6 +68,10 @@ class Scorer(Protocol):
 
     def score(self, hyps: Sequence[str], refs: Refs) -> Result:
         """Score each hypothesis against its reference, or its references."""
+        ...
+
+    def explain(self, hyp: str, ref: str | Sequence[str]) -> Explanation:
+        """Why a hypothesis scores as it does; refused by what moves nothing."""
         ...
 
 

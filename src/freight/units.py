@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -15,6 +15,12 @@ from freight.encoding.words import sentence_starts
 
 Units = Callable[[Cloud], Cloud]
 _PUNCTUATION = set(string.punctuation)
+
+
+def plural(units: Units) -> str:
+    """What such units are called."""
+    named: str = getattr(units, "plural", "") or _PLURALS.get(units, "units")
+    return named
 
 
 def tokens(cloud: Cloud) -> Cloud:
@@ -79,6 +85,11 @@ class Ngrams:
 
     n: int
 
+    @property
+    def plural(self) -> str:
+        """What such units are called."""
+        return {1: "unigrams", 2: "bigrams"}.get(self.n, f"{self.n}-grams")
+
     def __call__(self, cloud: Cloud) -> Cloud:
         """All n-grams of each text, at a stride of one."""
         there = words(cloud)
@@ -112,6 +123,7 @@ class Without:
     """Words that are none of these, upper and lower case alike."""
 
     stop_words: frozenset[str]
+    plural: ClassVar[str] = "words"
 
     @property
     def identity(self) -> str:
@@ -141,3 +153,15 @@ def _interleaved(one: Cloud, other: Cloud) -> Cloud:
         merged_from=np.concatenate((one.count, other.count))[order],
         **both,
     )
+
+
+_PLURALS: dict[Units, str] = {
+    tokens: "tokens",
+    all_tokens: "tokens",
+    words: "words",
+    all_words: "words",
+    whole_words: "words",
+    heads: "words",
+    sentences: "sentences",
+    sentences_and_words: "sentences and words",
+}

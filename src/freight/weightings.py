@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -28,7 +28,8 @@ class Measures:
     """Mass on points, packed end to end, one measure a text.
 
     `ids` says which units are the same, `unknown` which share of a text has no vector, `empty`
-    which texts have nothing to move, and `notes` are flags by text.
+    which texts have nothing to move, and `notes` are flags by text. Where units are runs of those
+    of a cloud, `extent` is the first and the last of each.
     """
 
     points: torch.Tensor  # (unit, dim)
@@ -38,6 +39,7 @@ class Measures:
     unknown: Array
     empty: Array
     notes: tuple[tuple[str, ...], ...]
+    extent: Array | None = None  # (unit, 2)
 
     @property
     def owner(self) -> Array:
@@ -108,6 +110,7 @@ class Barycenter:
 
     mass: Mass
     start: Literal["unit-wise mean"] = "unit-wise mean"
+    plural: ClassVar[str] = "barycentre"
 
     def __call__(self, cloud: Cloud) -> Measures:
         """As many points as the text has units, of equal mass."""
@@ -164,6 +167,7 @@ class Windows:
 
     mass: Mass
     n: int
+    plural: ClassVar[str] = "runs of words"
 
     def __call__(self, cloud: Cloud) -> Measures:
         """All runs of each text, at a stride of one."""
@@ -185,8 +189,14 @@ class Windows:
         points = (single.points[torch.as_tensor(member, device=device)] * mixed).sum(dim=1)
         sums = np.bincount(owner, total, len(counts))
         weights = total / np.where(sums > 0, sums, 1.0)[owner]
-        ids = single.ids[first]
-        return replace(single, points=points, weights=weights, offsets=offsets, ids=ids)
+        return replace(
+            single,
+            points=points,
+            weights=weights,
+            offsets=offsets,
+            ids=single.ids[first],
+            extent=np.stack((first, first + inside.sum(axis=1) - 1), axis=1),
+        )
 
     @property
     def idf(self) -> Idf | None:

@@ -78,3 +78,13 @@ class Weights:
         """The scores of a system."""
         far = self.system[0] * means["unigram"] + self.system[1] * means["bigram"]
         return {**means, "distance": far, "similarity": 1.0 - far}
+
+    def factors(self, column: str) -> tuple[float, tuple[float, ...]]:
+        """What a column starts from, and how often it counts unigrams and bigrams."""
+        one, two = self.segment
+        return {
+            "distance": (0.0, (one, two)),
+            "similarity": (1.0, (-one, -two)),
+            "unigram": (0.0, (1.0, 0.0)),
+            "bigram": (0.0, (0.0, 1.0)),
+        }[column]

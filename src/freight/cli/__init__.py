@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from freight.cli import cache, judge, listing, sample, score, train, tune
+from freight.cli import cache, explain, judge, listing, sample, score, train, tune
 from freight.errors import FreightError
 
 app = typer.Typer(
@@ -14,6 +14,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("score")(score.score)
+app.command("explain")(explain.explain)
 app.command("judge")(judge.judge)
 app.command("tune")(tune.tune)
 app.command("sample")(sample.sample)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Never
 
 import numpy as np
 
-from freight.errors import MissingPart
+from freight.errors import InvalidInput, MissingPart
 from freight.metric import Metric
 from freight.pipeline import Chunk, Scored
 from freight.results import Column, Result
@@ -93,6 +93,13 @@ class Lexical:
         """Every choice, one line, with the library's version."""
         choices = {"measure": self.measure, "library": self.measure.origin}
         return signed(self.name, {**choices, "references": self.references})
+
+    def explain(self, hyp: str, ref: str | Sequence[str]) -> Never:
+        """Refused."""
+        raise InvalidInput(
+            f"{self.name} moves nothing, so there is no plan to show; explain a transport metric,"
+            " such as lazy-emd"
+        )
 
     def score(self, hyps: Sequence[str], refs: Refs) -> Result:
         """Score each hypothesis against its reference, or its references."""

@@ -1,0 +1,154 @@
+"""An explanation at a terminal: the two texts with what was matched, and what moved where."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from freight.explanations import Comparison, Explanation, Plan, Side, View
+
+MOVES = 8
+"""How many of a plan's moves are listed."""
+
+_GOOD = 0.75
+_STYLES = {" ": "green", "~": "yellow", "+": "bold red", "-": "bold red"}
+_LEGEND = "~ matched in part   + added, - omitted: without a counterpart"
+
+
+def show(found: Explanation | Comparison, console: Console | None = None) -> None:
+    """Print all that there is to say in lines; two explanations one below the other."""
+    console = console or Console()
+    if isinstance(found, Explanation):
+        _show(found, console)
+        return
+    for one in (found.one, found.other):
+        _show(one, console)
+        console.print()
+    console.print(Text("What differs most", "bold"))
+    for change in found.changes:
+        console.print(Text(f"· {change}"), soft_wrap=True)
+
+
+def _show(one: Explanation, console: Console) -> None:
+    console.print(_scores(one))
+    if len(one.references) > 1:
+        each = ", ".join(f"{score:.4f}" for score in one.reference_scores)
+        console.print(Text(f"reference {one.winner + 1} of {len(one.references)} wins: {each}"))
+    if one.views:
+        for mark, side in (("+", one.views[0].hyp), ("-", one.views[0].ref)):
+            for line in _marked(side, mark, console.width):
+                console.print(line, soft_wrap=True)
+        console.print(Text(f"     {_LEGEND}", "dim"))
+    for view in one.views:
+        console.print(_moves(view))
+        console.print(_matching(view))
+    for name, several in (("added", one.additions), ("omitted", one.omissions)):
+        if several:
+            console.print(Text(f"{name}: {', '.join(map(_printable, several))}"), soft_wrap=True)
+    for flag in one.flags:
+        console.print(Text(flag, "yellow"))
+    console.print(Text(one.signature, "dim"), soft_wrap=True)
+
+
+def _scores(one: Explanation) -> Text:
+    text = Text.assemble((f"{one.metric}  ", "bold"))
+    for name, score in one.scores.items():
+        primary = name == one.column.name
+        arrow = ("↑" if one.column.higher else "↓") if primary else ""
+        text.append(f"{name}{arrow} {score:.4f}  ", "bold" if primary else "dim")
+    if one.views and one.base:
+        text.append(
+            f"{one.base:.4f} to start with, {one.score - one.base:+.4f} by the words", "dim"
+        )
+    return text
+
+
+def _marked(side: Side, lost: str, width: int) -> Iterator[Text]:
+    """The text in lines, each with marks below it, so that colours are not needed."""
+    text = _printable(side.text)
+    marks = _marks(side, lost)
+    head = {"+": "hyp  ", "-": "ref  "}[lost]
+    for start, end in _lines(text, max(width - len(head), 10)):
+        line, below = Text.assemble((head, "dim")), Text("     ")
+        for k in range(start, end):
+            mark = marks[k]
+            line.append(text[k], _STYLES.get(mark, "dim"))
+            below.append((mark or " ") * cell_len(text[k]), _STYLES.get(mark, ""))
+        yield line
+        below.rstrip()
+        if below.plain:
+            yield below
+        head = "     "
+
+
+def _marks(side: Side, lost: str) -> list[str]:
+    """A mark for every character of the text, none where no unit covers it; short units win."""
+    marks = [""] * len(side.text)
+    gone = set(side.lost.tolist())
+    for unit in np.argsort(side.spans[:, 0] - side.spans[:, 1], kind="stable").tolist():
+        start, end = side.spans[unit].tolist()
+        mark = lost if unit in gone else " " if side.matched[unit] >= _GOOD else "~"
+        if start >= 0:
+            marks[start:end] = [mark] * (end - start)
+    return marks
+
+
+def _lines(text: str, width: int) -> Iterator[tuple[int, int]]:
+    """Where lines start and end that fit, cut at spaces where there are any."""
+    start = 0
+    while start < len(text):
+        end, room = start, width
+        while end < len(text) and cell_len(text[end]) <= room:
+            room -= cell_len(text[end])
+            end += 1
+        space = text.rfind(" ", start + 1, end)
+        end = space + 1 if end < len(text) and space > start else max(end, start + 1)
+        yield start, end
+        start = end
+
+
+def _moves(view: View) -> Table:
+    """The strongest moves of every plan, and which part of its cost each is."""
+    table = Table(title=f"What moved: {view.name}", title_justify="left")
+    for name in ("plan", "hyp", "ref"):
+        table.add_column(name, overflow="fold")
+    for name in ("mass", "cost", "of the cost"):
+        table.add_column(name, justify="right")
+    for plan in view.plans:
+        total = float((plan.flow * view.cost).sum())
+        for i, j in _strongest(view, plan):
+            mass, cost = float(plan.flow[i, j]), float(view.cost[i, j])
+            ends = Text(_printable(view.hyp.names[i])), Text(_printable(view.ref.names[j]))
+            part = f"{mass * cost / total:.0%}" if total > 0 else "–"
+            table.add_row(plan.name, *ends, f"{mass:.3f}", f"{cost:.3f}", part)
+    return table
+
+
+def _strongest(view: View, plan: Plan) -> list[tuple[int, int]]:
+    """The moves of most mass, but for what stays at no cost on a unit that is not in a text."""
+    there = (view.hyp.spans[:, :1] >= 0) & (view.ref.spans[:, 0] >= 0)
+    mass = np.where(there | (view.cost > 0), plan.flow, 0.0)
+    order = np.argsort(-mass, axis=None, kind="stable")[:MOVES]
+    places = [divmod(k, mass.shape[1]) for k in order.tolist()]
+    return [place for place in places if mass[place] > 0]
+
+
+def _matching(view: View) -> Text:
+    """How noisy and how incomplete each plan is, from either side."""
+    lines = []
+    for plan in view.plans:
+        for name in ("hyp", "ref"):
+            found = view.matching(name, plan)
+            lines.append(
+                f"{plan.name}, {name}: {found.noisy:.0%} of the mass went elsewhere than to the"
+                f" nearest, {found.incomplete:.0%} nowhere"
+            )
+    return Text("\n".join(lines), "dim")
+
+
+def _printable(text: str) -> str:
+    """The same characters, one for one, without those that would steer the terminal."""
+    return "".join(c if c.isprintable() else " " for c in text)

@@ -1,0 +1,131 @@
+"""`freight explain`, as one types it."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import freight
+from freight.cli import app, main
+from freight.cli.drawing import show
+
+HYP, REF = "The boy in a coat.", "The young man in a slicker."
+
+
+def run(*arguments: str) -> str:
+    found = CliRunner().invoke(app, ["explain", *arguments, "--encoder", "hashed"])
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
+def drawn(name: str, hyp: str, *refs: str, width: int = 100, **options: Any) -> str:
+    """As printed where there are no colours."""
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    show(freight.load(name, encoder="hashed", **options).explain(hyp, refs), console)
+    printed: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return printed
+
+
+def test_the_house_metric_is_the_default() -> None:
+    shown = json.loads(run(HYP, REF, "--json"))
+    metric = freight.load("freight", encoder="hashed")
+    assert shown["metric"] == "freight"
+    assert shown["scores"] == {"score": metric.score([HYP], [REF])["score"][0]}
+    assert shown == json.loads(json.dumps(metric.explain(HYP, [REF]).to_dict()))
+
+
+def test_at_a_terminal_without_colours() -> None:
+    lines = drawn("lazy-emd", HYP, REF).splitlines()
+    assert lines[0].startswith("lazy-emd  transport↓ 0.0691  objective 0.")
+    assert lines[1:5] == [
+        "hyp  The boy in a coat.",
+        "         +++      ++++",
+        "ref  The young man in a slicker.",
+        "         ----- ---      -------",
+    ]
+    text = "\n".join(lines)
+    assert "│ lazy │ The" in text
+    assert "added: boy, coat" in text
+    assert "omitted: young man, slicker" in text
+    assert "lazy, hyp: " in text
+    assert lines[-1].startswith("lazy-emd|encoder:hashed-64x4|")
+
+
+def test_colours_say_the_same() -> None:
+    console = Console(file=io.StringIO(), width=100, color_system="standard", force_terminal=True)
+    show(freight.load("emd", encoder="hashed").explain(HYP, REF), console)
+    printed: str = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "\x1b[32mT\x1b" in printed
+    assert "\x1b[1;31mb\x1b" in printed
+
+
+def test_base_winner_flags_and_views() -> None:
+    shown = drawn("std", HYP, "A dog.", REF)
+    assert "reference 2 of 2 wins" in shown
+    assert "What moved: unigrams" in shown
+    assert "What moved: bigrams" in shown
+    assert "1.0000 to start with, -" in drawn("freight", HYP, REF)
+    empty = drawn("wmd", "", REF)
+    assert "empty side" in empty
+    assert "nan" in empty
+    assert "What moved" not in empty
+
+
+def test_long_and_wide_and_hostile_texts() -> None:
+    long = drawn("emd", "word " * 60, REF, width=40)
+    assert max(len(line) for line in long.splitlines() if line.startswith(("hyp", "     "))) <= 40
+    wide = drawn("emd", "一 boy", "二 boy").splitlines()
+    assert wide[2] == "     ++"
+    nasty = drawn("emd", "a\x1b[31mred\x07 [bold]x[/bold]\n", REF)
+    assert "\x1b" not in nasty
+    assert "[bold]x[/bold]" in nasty
+
+
+def test_two_metrics_and_two_hypotheses() -> None:
+    shown = json.loads(run(HYP, REF, "-m", "bert-score:precision", "-m", "lazy-emd", "--json"))
+    assert [shown[side]["metric"] for side in ("one", "other")] == ["bert-score", "lazy-emd"]
+    assert shown["one"]["column"]["name"] == "precision"
+    printed = run(HYP, REF, "-m", "lazy-emd", "--against", "The man in a coat.")
+    assert "What differs most" in printed
+    assert "in the first" in printed
+
+
+def test_settings_and_layers_reach_the_metric() -> None:
+    options = ("-m", "lazy-emd", "--layer", "2", "--set", "lazy-emd.hyp=0.5", "--lang", "zh")
+    shown = json.loads(run(HYP, REF, *options, "--json"))
+    assert "layers:2" in shown["signature"]
+    assert "Problem(hyp=0.5,ref=0.97" in shown["signature"]
+
+
+def test_written_to_a_file(tmp_path: Path) -> None:
+    run(HYP, REF, "-m", "emd", "-o", str(tmp_path / "it.json"))
+    assert json.loads((tmp_path / "it.json").read_text())["metric"] == "emd"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([HYP, REF, "-m", "mover-score"], "fit it first"),
+        ([HYP, REF, "-m", "bleu"], "bleu moves nothing"),
+        ([HYP, REF, "-m", "nope"], "there is no metric 'nope'"),
+        ([HYP, REF, "-m", "emd:nope"], "emd has no column 'nope'"),
+        ([HYP, REF, "-m", "emd", "-m", "emd"], "two different ones"),
+        ([HYP, REF, "-m", "emd", "-m", "wmd", "--against", "x"], "by one metric"),
+        ([HYP, REF, "-m", "emd", "-o", "it.txt"], "it.txt ends in none of .html"),
+        ([HYP, REF, "-m", "emd", "--set", "wmd.unit=true"], "wmd is not among the metrics"),
+    ],
+)
+def test_errors_are_one_line(
+    arguments: list[str], told: str, monkeypatch: Any, capsys: Any
+) -> None:
+    monkeypatch.setattr("sys.argv", ["freight", "explain", *arguments, "--encoder", "hashed"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 1
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1
