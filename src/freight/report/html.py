@@ -23,16 +23,16 @@ def render(template: str, **content: Any) -> str:
     except ImportError as error:
         raise MissingPart.extra("jinja2", "report") from error
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_source),
+        loader=jinja2.FunctionLoader(source),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    script = _source("page.js")
+    script = source("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = environment.get_template(template)
-    return page.render(script=script, script_digest=digest, style=_source("page.css"), **content)
+    return page.render(script=script, script_digest=digest, style=source("page.css"), **content)
 
 
 def check_page(path: Path) -> None:
@@ -54,5 +54,6 @@ def write_page(page: str, path: Path) -> None:
     part.replace(path)
 
 
-def _source(name: str) -> str:
+def source(name: str) -> str:
+    """One of our templates, style sheets or scripts, as it is."""
     return resources.files("freight.report").joinpath("templates", name).read_text("utf-8")
