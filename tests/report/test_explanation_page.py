@@ -3,10 +3,14 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import freight
+from freight.catalogue import METRICS
 from freight.explanations import Comparison, Explanation
 from freight.report import grids, ribbons
 from freight.report.explanation import fragment, fragment_style, held, page
@@ -107,6 +111,29 @@ def test_what_is_shown_adds_up_to_the_score(name: str) -> None:
 def _numbers(text: str) -> list[float]:
     bare = re.sub("<svg.*?</svg>", "", text, flags=re.S).replace("\u2212", "-")
     return [float(x) for x in re.findall(r"[-+]?\d+\.\d{4}", bare)]
+
+
+@pytest.mark.parametrize("name", [m for m in METRICS if "encoder" in freight.parameters(m)])
+def test_every_metric_that_moves_something_is_drawn(name: str, tmp_path: Path) -> None:
+    metric: Any = freight.load(name, encoder="hashed")
+    metric = metric.fit([HYP, REF], [HYP, REF]) if metric.needs_fitting else metric
+    for refs in (REF, ["", REF], ""):
+        explanation = metric.explain(HYP, refs)
+        found = Elements(fragment(explanation))
+        assert found.open == []
+        assert number(explanation.score) in found.text
+        assert explanation.signature in found.text
+        explanation.save(tmp_path / "page.html")
+        assert (tmp_path / "page.html").read_text("utf-8") == explanation.html()
+    assert found.names["svg"] <= 1
+    assert "(nothing)" in found.text
+
+
+def test_a_notebook_shows_it_with_its_style() -> None:
+    shown = Elements(EVERYTHING["short"]._repr_html_() or "")
+    assert shown.open == []
+    assert shown.names["style"] == 1
+    assert "lazy-emd" in shown.text
 
 
 def test_the_facts_are_there() -> None:

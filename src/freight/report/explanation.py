@@ -174,9 +174,9 @@ def _outcome(view: View, plan: Plan) -> str:
     for side, name in (("hyp", "hypothesis"), ("ref", "reference")):
         if getattr(plan.problem, side) > 0:
             found = view.matching(side, plan)
-            shares = {"stays": found.incomplete, "goes elsewhere than to the nearest": found.noisy}
+            shares = {"stays": found.incomplete, "does not go to its nearest": found.noisy}
             parts = [f"{percent(x)} {what}" for what, x in shares.items() if x >= 5e-4]
-            said += [f"of the {name} {' and '.join(parts)}"] if parts else []
+            said += [f"of the {name} {', '.join(parts)}"] if parts else []
     return "; ".join(said)
 
 
