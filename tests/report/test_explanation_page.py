@@ -233,7 +233,7 @@ def test_numbers_are_written_briefly_and_truly() -> None:
         "0",
         "10",
     ]
-    assert [percent(x) for x in (0.125, 0.1, 1.0)] == ["12.5 %", "10 %", "100 %"]
+    assert [percent(x) for x in (0.125, 0.1, 1.0)] == ["12.5\u00a0%", "10\u00a0%", "100\u00a0%"]
 
 
 def test_rounding_keeps_sums() -> None:

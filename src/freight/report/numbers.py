@@ -28,10 +28,10 @@ def brief(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in percent, with one decimal."""
+    """A share in percent, with one decimal at most, on one line with its sign."""
     if not np.isfinite(share):
         return "–"
-    return f"{100 * share:.1f} %".replace(".0 %", " %")
+    return f"{100 * share:.1f}".removesuffix(".0") + "\u00a0%"
 
 
 def moving(value: float) -> str:
