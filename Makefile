@@ -33,6 +33,7 @@ reproduction: .venv/ready-dev
 studies: .venv/ready-dev
 	$(BIN)/python benchmarks/studies/edits.py
 	$(BIN)/python benchmarks/studies/penalties.py
+	$(BIN)/python benchmarks/studies/figures.py
 
 soak: .venv/ready-dev
 	FREIGHT_KILLS=100 $(BIN)/python -m pytest -q tests/encoding/test_cached.py -k killed

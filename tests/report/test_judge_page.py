@@ -1,14 +1,10 @@
 """The page of a study, as a file and in a real browser."""
 
-import os
 import re
-import shutil
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +13,7 @@ import pytest
 from freight.errors import InvalidInput, MissingPart
 from freight.judge.study import Study
 from freight.report.judge import write_judge_report
+from pages import Elements
 from studies import NOISE, preferred, rated, study
 
 HOSTILE = (
@@ -25,52 +22,6 @@ HOSTILE = (
 )
 DRAWING = {"svg", "g", "defs", "path", "use", "text", "image", "clippath", "rect"}
 Browser = Callable[[str], tuple[str, str]]
-
-
-class Elements(HTMLParser):
-    """Every element of a page by name, what they link to, and the text outside style and script."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.names: Counter[str] = Counter()
-        self.links: list[str] = []
-        self.text = ""
-        self._within: str = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.names[tag] += 1
-        self._within = tag
-        self.links += [v or "" for k, v in attrs if k in ("src", "href", "xlink:href", "srcset")]
-        assert not [k for k, _ in attrs if k.startswith("on")]
-
-    def handle_data(self, data: str) -> None:
-        if self._within not in ("style", "script"):
-            self.text += data
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Browser:
-    program = shutil.which("chromium")
-    if program is None:
-        message = "chromium is not here (Debian: apt-get install chromium)"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
-
-    def opened(page: str) -> tuple[str, str]:
-        """What became of a page, and what its console said."""
-        file = tmp_path / "page.html"
-        file.write_text(page, encoding="utf-8")
-        command = [
-            program, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
-            f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", file.as_uri(),
-        ]  # fmt: skip
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-        said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-        return done.stdout, "\n".join(said)
-
-    return opened
 
 
 def page_of(made: Study, folder: Path) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import sys
+from functools import cache
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,20 +20,13 @@ from freight.errors import InvalidInput, MissingPart
 def render(template: str, **content: Any) -> str:
     """A page out of one of our templates."""
     try:
-        import jinja2
+        import jinja2  # noqa: F401
     except ImportError as error:
         raise MissingPart.extra("jinja2", "report") from error
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_source),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    script = _source("page.js")
+    script = source("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    page = environment.get_template(template)
-    return page.render(script=script, script_digest=digest, style=_source("page.css"), **content)
+    page = _environment().get_template(template)
+    return page.render(script=script, script_digest=digest, style=source("page.css"), **content)
 
 
 def check_page(path: Path) -> None:
@@ -54,5 +48,20 @@ def write_page(page: str, path: Path) -> None:
     part.replace(path)
 
 
-def _source(name: str) -> str:
+def source(name: str) -> str:
+    """One of our templates, style sheets or scripts, as it is."""
     return resources.files("freight.report").joinpath("templates", name).read_text("utf-8")
+
+
+@cache
+def _environment() -> Any:
+    """Templates are compiled once."""
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.FunctionLoader(source),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

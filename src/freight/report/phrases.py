@@ -1,0 +1,92 @@
+"""A text cut where units begin and end, and what of it has no counterpart."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+
+import numpy as np
+
+from freight.explanations import Side
+from freight.report.numbers import level, number, percent
+from freight.types import Array
+
+_MOST_NAMED = 12
+_BANDS = np.array([0.25, 0.5, 0.75])
+_WORDS = "without a counterpart", "poorly matched", "partly matched", "well matched"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Characters that belong to the same units; `level` is -1 where they belong to none.
+
+    `band` runs from 0, without a counterpart, to 3, well matched.
+    """
+
+    text: str
+    level: int = -1
+    band: int = 3
+    alone: bool = False
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """What has no counterpart: phrases, and the share of the mass that they are part of."""
+
+    phrases: tuple[str, ...]
+    more: int
+    share: str
+
+
+def pieces(side: Side) -> list[Piece]:
+    """The text in pieces, coloured by how well the units over each were matched."""
+    spans, there = _spans(side)
+    ends = np.unique(np.concatenate(([0, len(side.text)], spans[there].ravel())))
+    found = []
+    for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        over = there & (spans[:, 0] <= first) & (spans[:, 1] >= last)
+        text = side.text[first:last]
+        if text.isspace() or not over.any():
+            found.append(Piece(text))
+        else:
+            found.append(_piece(side, text, np.flatnonzero(over)))
+    return found
+
+
+def lacking(side: Side) -> Lacking:
+    """What most of the mass of found nothing, neighbours as one phrase."""
+    phrases = tuple(dict.fromkeys(side.quoted(side.lost)))
+    share = percent(float(np.nansum(side.excess)))
+    return Lacking(phrases[:_MOST_NAMED], len(phrases[_MOST_NAMED:]), share)
+
+
+def leftward(text: str) -> bool:
+    """Whether a text is read from right to left: by its first strong character."""
+    for character in text:
+        kind = unicodedata.bidirectional(character)
+        if kind in ("L", "R", "AL"):
+            return kind != "L"
+    return False
+
+
+def _piece(side: Side, text: str, units: Array) -> Piece:
+    weights = side.weights[units]
+    weights = weights if weights.sum() > 0 else np.ones(len(units))
+    matched = float(np.average(np.nan_to_num(side.matched[units]), weights=weights))
+    share = float(np.nansum(side.shares[units]))
+    title = f"{_WORDS[_band(matched)]} ({number(matched, 2)}); adds {number(share)}"
+    return Piece(
+        text, int(level(1 - matched)), _band(matched), bool(np.isin(units, side.lost).all()), title
+    )
+
+
+def _band(matched: float) -> int:
+    return int(np.searchsorted(_BANDS, np.nan_to_num(matched), side="right"))
+
+
+def _spans(side: Side) -> tuple[Array, Array]:
+    """Spans inside the text, and which units have one."""
+    spans = np.asarray(side.spans, int).reshape(-1, 2)
+    there = (spans[:, 0] >= 0) & (spans[:, 1] > spans[:, 0])
+    return np.clip(spans, 0, len(side.text)), there

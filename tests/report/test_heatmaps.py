@@ -1,0 +1,86 @@
+"""Heat maps as files: of every kind, in every script, and without a word of complaint."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from freight.errors import InvalidInput
+from freight.explanations import Comparison
+from freight.report.fonts import lettering
+from freight.report.heatmaps import MOST, plot
+from pictured import blended, explained, greedy
+
+HYP, REF = "The boy in a blue coat walked.", "The young man in a slicker walks."
+STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
+SCRIPTS = {
+    "latin": explained(HYP, REF),
+    "chinese": explained("委员会批准了新桥。", "市议会批准了新的桥。", words=r"\w"),
+    "arabic": explained("وافق المجلس على الجسر", "أقر مجلس المدينة"),
+    "marks": explained("$x_1$ & <b> \ue000 👩‍👩‍👧", "a\u0301 $\\frac{$ %", words=r"\S+"),
+}
+
+
+@pytest.mark.parametrize("ending", STARTS)
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_maps_are_written(script: str, ending: str, tmp_path: Path) -> None:
+    plot(SCRIPTS[script], tmp_path / f"map{ending}")
+    written = (tmp_path / f"map{ending}").read_bytes()
+    assert written.startswith(STARTS[ending])
+    assert len(written) > 4000
+    plot(SCRIPTS[script], tmp_path / f"again{ending}")
+    assert (tmp_path / f"again{ending}").read_bytes() == written
+
+
+def test_text_in_an_svg_stays_text(tmp_path: Path) -> None:
+    plot(SCRIPTS["chinese"], str(tmp_path / "map.svg"))
+    drawn = (tmp_path / "map.svg").read_text("utf-8")
+    assert all(f">{character}</text>" in drawn for character in "委员会批准了新桥市议的")
+
+
+def test_a_map_a_cost_a_term_and_a_plan() -> None:
+    shapes = {
+        "one": (SCRIPTS["latin"], 2),
+        "two plans": (greedy(HYP, REF), 3),
+        "terms": (blended(HYP, REF), 8),
+        "both": (Comparison(SCRIPTS["latin"], greedy("The man walks.", REF), ()), 5),
+    }
+    for name, (explanation, count) in shapes.items():
+        axes = [a for a in plot(explanation).axes if a.images]
+        assert len(axes) == count, name
+
+
+def test_cells_show_their_numbers_in_the_order_of_the_texts() -> None:
+    [cost, flow] = plot(SCRIPTS["latin"]).axes
+    view = SCRIPTS["latin"].views[0]
+    assert [t.get_text() for t in cost.get_yticklabels()] == list(view.hyp.names)
+    assert [t.get_text() for t in cost.get_xticklabels()] == list(view.ref.names)
+    assert len(cost.texts) == view.cost.size
+    assert cost.images[0].get_array()[1, 2] == pytest.approx(view.cost[1, 2])
+    assert flow.images[0].get_array()[0, 0] == pytest.approx(100 * view.plans[0].flow[0, 0])
+
+
+def test_long_texts_have_no_numbers_and_few_rows() -> None:
+    words = " ".join(f"w{k}" for k in range(2 * MOST))
+    cost = plot(explained(words, "w1 w2 w3")).axes[0]
+    assert cost.images[0].get_array().shape == (MOST, 3)
+    assert len(cost.texts) == 0
+
+
+def test_nothing_to_draw_is_an_empty_figure(tmp_path: Path) -> None:
+    nothing = replace(SCRIPTS["latin"], views=(), scores={"transport": np.nan})
+    assert plot(nothing, tmp_path / "map.png").axes == []
+
+
+def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"none of \.png"):
+        plot(SCRIPTS["latin"], tmp_path / "map.gif")
+    with pytest.raises(InvalidInput, match="no folder"):
+        plot(SCRIPTS["latin"], tmp_path / "no" / "map.png")
+
+
+def test_what_no_font_has_is_a_box() -> None:
+    letters = lettering(["ab\ufdd0c"])
+    assert letters.families == ("DejaVu Sans",)
+    assert letters.drawn("ab\ufdd0\n") == "ab\u25a1 "
