@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntFlag
-from typing import Protocol
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -25,22 +26,49 @@ class Kind(IntFlag):
     """Without a vector of its own: the vector is zero."""
 
 
+class Spans(NamedTuple):
+    """Characters of each unit's text, and whether it goes on with the word of the unit before."""
+
+    start: Array
+    end: Array
+    continued: Array
+
+
+class Places:
+    """Where units are in their texts; found out when somebody asks, since few metrics do."""
+
+    def __init__(self, find: Callable[[], Spans]) -> None:
+        self._find = find
+
+    @cached_property
+    def spans(self) -> Spans:
+        """Of every unit."""
+        return self._find()
+
+    def at(self, units: Array) -> Places:
+        """Of these units, or of those that have a flag."""
+        return Places(lambda: Spans(*(x[units] for x in self.spans)))
+
+    def merged(self, first: Array, last: Array) -> Places:
+        """Of runs of units, none of which goes on with a word."""
+        none = np.zeros(len(first), bool)
+        return Places(lambda: Spans(self.spans.start[first], self.spans.end[last], none))
+
+
 @dataclass(frozen=True, eq=False)
 class Cloud:
     """Texts as vectors, end to end: text k has the units offsets[k] to offsets[k + 1].
 
-    `start` and `end` are characters of the unit's text, `word` counts its words (-1 for a special
-    token), `kind` holds `Kind` flags, `windowed` marks texts longer than the encoder's window, and
-    `halved` those encoded in a smaller batch because memory ran out.
+    `kind` holds `Kind` flags, continuations aside, which `places` knows; `windowed` marks texts
+    longer than the encoder's window, and `halved` those encoded in a smaller batch because memory
+    ran out.
     """
 
     texts: tuple[str, ...]
     layers: torch.Tensor  # (unit, layer, dim)
     offsets: Array
     ids: Array
-    start: Array
-    end: Array
-    word: Array
+    places: Places
     kind: Array
     windowed: Array
     halved: Array
@@ -70,9 +98,25 @@ class Cloud:
         """The text that each unit belongs to."""
         return np.repeat(np.arange(len(self.texts)), np.diff(self.offsets))
 
+    @property
+    def start(self) -> Array:
+        """Where in its text each unit starts."""
+        return self.places.spans.start
+
+    @property
+    def end(self) -> Array:
+        """Where it ends."""
+        return self.places.spans.end
+
+    @property
+    def kinds(self) -> Array:
+        """The kind of each unit, continuations included."""
+        return self.kind | np.where(self.places.spans.continued, np.uint8(Kind.CONTINUATION), 0)
+
     def having(self, kind: Kind) -> Array:
         """Which units are of this kind."""
-        return (self.kind & kind) != 0
+        known = self.kinds if kind & Kind.CONTINUATION else self.kind
+        return (known & kind) != 0
 
     def at(self, places: Sequence[int]) -> Cloud:
         """The same units with these of the layers that were encoded, by their place."""
@@ -91,7 +135,9 @@ class Cloud:
             layers=self.layers[where],
             offsets=np.concatenate(([0], np.cumsum(counts))),
             merged_from=None if self.merged_from is None else self.merged_from[kept],
-            **{name: getattr(self, name)[kept] for name in ("ids", "start", "end", "word", "kind")},
+            ids=self.ids[kept],
+            places=self.places.at(kept),
+            kind=self.kind[kept],
         )
 
     def merged(self, group: Array) -> Cloud:
@@ -113,10 +159,8 @@ class Cloud:
             layers=torch.segment_reduce(self.layers, "mean", lengths=lengths),
             offsets=np.searchsorted(first, self.offsets),
             ids=_numbers(self.ids, member, first),
-            start=self.start[first],
-            end=self.end[last],
-            word=self.word[first],
-            kind=(every | (some & Kind.UNKNOWN)) & ~np.uint8(Kind.CONTINUATION),
+            places=self.places.merged(first, last),
+            kind=every | (some & Kind.UNKNOWN),
             merged_from=np.add.reduceat(self.count, first),
         )
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from freight.clouds import Cloud, Kind, mixed_ids
+from freight.clouds import Cloud, Kind, Places, Spans, mixed_ids
 from freight.encoding.words import sentence_starts
 
 Units = Callable[[Cloud], Cloud]
@@ -110,9 +110,7 @@ class Ngrams:
             layers=rows.transpose(1, 2).flatten(2),
             offsets=offsets,
             ids=(mixed >> np.uint64(2)).astype(np.int64),
-            start=there.start[member[:, 0]],
-            end=there.end[member[:, -1]],
-            word=there.word[member[:, 0]],
+            places=there.places.merged(member[:, 0], member[:, -1]),
             kind=there.kind[member[:, 0]],
             merged_from=None,
         )
@@ -142,14 +140,16 @@ def _interleaved(one: Cloud, other: Cloud) -> Cloud:
     """The units of two clouds of the same texts, those of the one first in every text."""
     order = np.argsort(np.concatenate((one.owner, other.owner)), kind="stable")
     where = torch.as_tensor(order, device=one.layers.device)
-    names = ("ids", "start", "end", "word", "kind")
     both: dict[str, Any] = {
-        n: np.concatenate((getattr(one, n), getattr(other, n)))[order] for n in names
+        n: np.concatenate((getattr(one, n), getattr(other, n)))[order] for n in ("ids", "kind")
     }
+    spans = zip(one.places.spans, other.places.spans, strict=True)
+    mixed = Spans(*(np.concatenate(pair)[order] for pair in spans))
     return replace(
         one,
         layers=torch.cat((one.layers, other.layers))[where],
         offsets=one.offsets + other.offsets,
+        places=Places(lambda: mixed),
         merged_from=np.concatenate((one.count, other.count))[order],
         **both,
     )

@@ -61,7 +61,6 @@ def test_units_know_their_place(embedded: Transformer) -> None:
     assert np.flatnonzero(unknown).tolist() == [8]
     assert np.flatnonzero(cloud.having(Kind.CONTINUATION)).tolist() == [2, 3, 4, 5]
     assert np.flatnonzero(cloud.having(Kind.PUNCTUATION)).tolist() == [7, 9]
-    assert cloud.word.tolist() == [-1, 0, 0, 0, 0, 0, 1, 2, 3, 4, -1]
 
 
 def test_bits_do_not_depend_on_neighbours(embedded: Transformer) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 
 from freight.clouds import Cloud, Encoder, Tick
+from freight.encoding.entries import FIELDS
 from freight.encoding.keeping import Wrapped, device_of, encode_through
 from freight.encoding.store import CacheInfo, Store
 from freight.errors import FreightError, InvalidInput
@@ -73,7 +74,7 @@ def _place(folder: str | None) -> Path:
 
 def _digests(encoder: Encoder, texts: Sequence[str]) -> list[bytes]:
     """A key for each text: of the encoder, of what its bits depend on besides, and of the text."""
-    parts = encoder.identity, _chip(device_of(encoder)), *_libraries()
+    parts = encoder.identity, _chip(device_of(encoder)), *_libraries(), *FIELDS
     start = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).digest()
     return [
         hashlib.sha256(start + text.encode("utf-8", "surrogatepass")).digest() for text in texts

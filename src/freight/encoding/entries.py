@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from freight.clouds import Cloud
+from freight.clouds import Cloud, Kind, Places, Spans
 from freight.types import Array
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 _HEAD = struct.Struct("<IIB3x")  # units, dimensions, whether the text was windowed
 _UNITS = b"units"
-_FIELDS = ("ids", "start", "end", "word", "kind")
+FIELDS = ("ids", "start", "end", "kinds")
+"""What is kept of every unit, in this order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +67,9 @@ class Known:
         sizes[self.lacking] = np.diff(fresh.offsets)
         offsets = np.concatenate(([0], np.cumsum(sizes)))
         whole = np.setdiff1d(np.arange(len(self.texts)), self.lacking)
-        rows = np.empty((len(_FIELDS), offsets[-1]), np.int64)
+        rows = np.empty((len(FIELDS), offsets[-1]), np.int64)
         rows[:, _units(offsets, whole)] = self.rows[:, _units(self.offsets, whole)]
-        rows[:, _units(offsets, self.lacking)] = [getattr(fresh, name) for name in _FIELDS]
+        rows[:, _units(offsets, self.lacking)] = [getattr(fresh, name) for name in FIELDS]
         windowed, halved = self.windowed.copy(), np.zeros(len(self.texts), bool)
         windowed[self.lacking], halved[self.lacking] = fresh.windowed, fresh.halved
         vectors = self._joined_vectors(fresh, offsets)
@@ -102,7 +103,7 @@ def recall(look: Look, texts: Sequence[str], keys: Sequence[bytes], wanted: Sequ
     sizes = [units[k].rows.shape[1] if k in units else 0 for k in range(len(keys))]
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     dim = max((entry.dim for entry in units.values()), default=0)
-    rows = np.empty((len(_FIELDS), offsets[-1]), np.int64)
+    rows = np.empty((len(FIELDS), offsets[-1]), np.int64)
     vectors = np.empty((offsets[-1], len(wanted), dim), np.float32)
     found, windowed = np.zeros((2, len(keys)), bool)
     held = np.zeros((len(keys), len(wanted)), bool)
@@ -121,7 +122,7 @@ def recall(look: Look, texts: Sequence[str], keys: Sequence[bytes], wanted: Sequ
 def entries(keys: Sequence[bytes], cloud: Cloud, layers: Sequence[int]) -> Iterator[Text]:
     """What to store of each text; nothing where a halved batch may have changed its bits."""
     vectors = cloud.layers.detach().float().cpu().numpy()
-    rows = np.stack([getattr(cloud, name).astype(np.int64) for name in _FIELDS])
+    rows = np.stack([getattr(cloud, name).astype(np.int64) for name in FIELDS])
     for k in np.flatnonzero(~cloud.halved).tolist():
         part = slice(cloud.offsets[k], cloud.offsets[k + 1])
         size, dim = part.stop - part.start, vectors.shape[2]
@@ -148,7 +149,9 @@ def picked(cloud: Cloud, which: Array) -> Cloud:
         offsets=np.concatenate(([0], np.cumsum(np.diff(cloud.offsets)[which]))),
         windowed=cloud.windowed[which],
         halved=cloud.halved[which],
-        **{name: getattr(cloud, name)[units] for name in _FIELDS},
+        ids=cloud.ids[units],
+        places=cloud.places.at(units),
+        kind=cloud.kind[units],
     )
 
 
@@ -160,7 +163,7 @@ def _read_units(content: memoryview | None) -> _Units | None:
     if content is None:
         return None
     size, dim, _ = _HEAD.unpack_from(content)
-    rows = np.frombuffer(content, np.int64, offset=_HEAD.size).reshape(len(_FIELDS), size)
+    rows = np.frombuffer(content, np.int64, offset=_HEAD.size).reshape(len(FIELDS), size)
     return _Units(dim, rows.copy())
 
 
@@ -172,9 +175,11 @@ def _cloud(
     windowed: Array,
     halved: Array,
 ) -> Cloud:
-    ids, start, end, word, kind = rows
-    places = ids, start, end, word, kind.astype(np.uint8)
-    return Cloud(tuple(texts), vectors, offsets, *places, windowed, halved)
+    ids, start, end, kinds = rows
+    continued = (kinds & Kind.CONTINUATION) != 0
+    kind = (kinds & ~Kind.CONTINUATION).astype(np.uint8)
+    places = Places(lambda: Spans(start, end, continued))
+    return Cloud(tuple(texts), vectors, offsets, ids, places, kind, windowed, halved)
 
 
 def _units(offsets: Array, which: Array) -> Array:

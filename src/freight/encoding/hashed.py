@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from freight.clouds import Cloud, Kind, Tick
+from freight.clouds import Cloud, Kind, Places, Spans, Tick
 from freight.errors import InvalidInput
 from freight.types import Array
 
@@ -49,14 +49,14 @@ class Hashed:
         marks = np.array([not m[0][0].isalnum() for m in matches], bool)
         vectors = [self._vectors(m[0].lower(), layers) for m in matches]
         none = np.zeros((0, len(layers), self.dim), np.float32)
+        bounds = np.array([m.span() for m in matches], np.int64).reshape(-1, 2)
+        spans = Spans(bounds[:, 0], bounds[:, 1], np.zeros(len(matches), bool))
         return Cloud(
             texts=tuple(texts),
             layers=torch.as_tensor(np.stack(vectors) if vectors else none),
             offsets=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
             ids=np.array([_number(m[0].lower()) >> 33 for m in matches], np.int64),
-            start=np.array([m.start() for m in matches], np.int64),
-            end=np.array([m.end() for m in matches], np.int64),
-            word=np.array([k for size in sizes for k in range(size)], np.int64),
+            places=Places(lambda: spans),
             kind=np.where(marks, int(Kind.PUNCTUATION), 0).astype(np.uint8),
             windowed=np.zeros(len(texts), bool),
             halved=np.zeros(len(texts), bool),

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from freight.clouds import Cloud, Kind, Tick
+from freight.clouds import Cloud, Kind, Places, Spans, Tick
 from freight.encoding.distilled import DISTILLED, LAYER, Distilled
 from freight.encoding.embedded import EMBEDDED
 from freight.encoding.transformer import Transformer
 from freight.encoding.vectors import Vectors, open_vectors
-from freight.encoding.words import tokeniser
+from freight.encoding.words import Words, tokeniser
 from freight.errors import InvalidInput
 from freight.types import Array
 
@@ -74,9 +74,7 @@ class Static:
             layers=torch.as_tensor(vectors),
             offsets=offsets,
             ids=self._store.ids[rows],
-            start=np.array([at for text in found for at in text.start], np.int64),
-            end=np.array([at for text in found for at in text.end], np.int64),
-            word=np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes),
+            places=Places(lambda: _spans(found)),
             kind=self._store.kinds[rows],
             windowed=np.zeros(len(texts), bool),
             halved=np.zeros(len(texts), bool),
@@ -147,3 +145,9 @@ class _Store:
 def _number(word: str) -> int:
     digest = hashlib.blake2b(word.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 2
+
+
+def _spans(found: list[Words]) -> Spans:
+    start = np.array([at for text in found for at in text.start], np.int64)
+    end = np.array([at for text in found for at in text.end], np.int64)
+    return Spans(start, end, np.zeros(len(start), bool))

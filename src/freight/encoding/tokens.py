@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from freight.clouds import Cloud, Kind
-from freight.encoding.windows import Frame
+from freight.clouds import Cloud, Kind, Places, Spans
+from freight.encoding.windows import Frame, ranges
 from freight.errors import MissingPart
 from freight.types import Array
+
+_BARE = {"add_special_tokens": False}
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,15 +27,13 @@ class Tokens:
     texts: tuple[str, ...]
     offsets: Array
     ids: Array
-    start: Array
-    end: Array
-    word: Array
     kind: Array
+    places: Places
 
     def cloud(self, layers: torch.Tensor, windowed: Array, halved: Array) -> Cloud:
         """These units with their vectors."""
-        places = self.start, self.end, self.word, self.kind
-        return Cloud(self.texts, layers, self.offsets, self.ids, *places, windowed, halved)
+        units = self.ids, self.places, self.kind
+        return Cloud(self.texts, layers, self.offsets, *units, windowed, halved)
 
 
 class Tokeniser:
@@ -49,40 +49,54 @@ class Tokeniser:
 
     def __call__(self, texts: Sequence[str]) -> Tokens:
         """Tokenise; white space around a text is no part of it."""
-        encodings = self._encoded([text.strip() for text in texts])
-        opening, closing = len(self.frame.opening), len(self.frame.closing)
-        counts = np.fromiter((len(one) for one in encodings), np.int64, len(encodings))
-        offsets = np.concatenate(([0], np.cumsum(counts + opening + closing)))
-        owner = np.repeat(np.arange(len(counts)), counts)
-        within = np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]
-        inner = offsets[owner] + opening + within
-        rows = np.zeros((5, int(offsets[-1])), np.int64)  # ids, start, end, word, kind
-        rows[3], rows[4] = -1, int(Kind.SPECIAL)
-        lengths, leads = _margins(texts)
+        stripped = [text.strip() for text in texts]
+        found = [encoding.ids for encoding in self._whole().encode_batch_fast(stripped, **_BARE)]
+        counts = np.fromiter(map(len, found), np.int64, len(found))
+        offsets = np.concatenate(([0], np.cumsum(counts + self.frame.size)))
+        inner = self._inner(offsets)
+        ids = np.zeros(int(offsets[-1]), np.int64)
+        kind = np.full(len(ids), Kind.SPECIAL, np.uint8)
         for place, token in enumerate(self.frame.opening):
-            rows[0, offsets[:-1] + place] = token
-        for place, token in enumerate(self.frame.closing):
-            rows[0, offsets[1:] - closing + place] = token
-            rows[1:3, offsets[1:] - closing + place] = lengths
-        ids, spans, words = _flat(encodings, len(owner))
-        rows[0, inner] = ids
-        rows[1:3, inner] = spans.T + leads[owner]
-        rows[3, inner] = words
-        again = np.diff(words, prepend=-2) == 0
-        again &= within > 0
-        rows[4, inner] = self._kinds[ids] | np.where(again, int(Kind.CONTINUATION), 0)
-        places = rows[0], rows[1], rows[2], rows[3], rows[4].astype(np.uint8)
-        return Tokens(tuple(texts), offsets, *places)
+            ids[offsets[:-1] + place] = token
+        for place, token in enumerate(self.frame.closing, -len(self.frame.closing)):
+            ids[offsets[1:] + place] = token
+        ids[inner] = np.fromiter(chain.from_iterable(found), np.int64, len(inner))
+        kind[inner] = self._kinds[ids[inner]]
+        places = Places(lambda: self._spans(texts, offsets))
+        return Tokens(tuple(texts), offsets, ids, kind, places)
 
-    def _encoded(self, texts: list[str]) -> list[Any]:
-        """Whole and unpadded, whatever the tokenizer's file says of limits."""
+    def _whole(self) -> Any:
+        """The tokenizer itself, cutting and padding nothing, whatever its file says of limits."""
         fast = self._tokenizer.backend_tokenizer
         if fast.truncation is not None:
             fast.no_truncation()
         if fast.padding is not None:
             fast.no_padding()
-        found: list[Any] = fast.encode_batch(texts, add_special_tokens=False)
-        return found
+        return fast
+
+    def _inner(self, offsets: Array) -> Array:
+        """The units that are no special tokens."""
+        opening = len(self.frame.opening)
+        return ranges(offsets[:-1] + opening, np.diff(offsets) - self.frame.size)
+
+    def _spans(self, texts: Sequence[str], offsets: Array) -> Spans:
+        """Tokenises once more, since most of the time nobody asks."""
+        encodings = self._whole().encode_batch([text.strip() for text in texts], **_BARE)
+        inner, total = self._inner(offsets), int(offsets[-1])
+        lengths, leads = _margins(texts)
+        start, end = np.zeros((2, total), np.int64)
+        for place in range(-len(self.frame.closing), 0):
+            start[offsets[1:] + place] = end[offsets[1:] + place] = lengths
+        owner = np.repeat(leads, np.diff(offsets) - self.frame.size)
+        bounds, words = _flat(encodings, len(inner))
+        start[inner], end[inner] = bounds.T + owner
+        word = np.full(total, -1)
+        word[inner] = words
+        # Special tokens stand between texts, so a text never goes on with the one before.
+        continued = (word >= 0) & (np.diff(word, prepend=-2) == 0)
+        if not self.frame.size:
+            continued[offsets[:-1][np.diff(offsets) > 0]] = False
+        return Spans(start, end, continued)
 
     @cached_property
     def frame(self) -> Frame:
@@ -120,10 +134,9 @@ def _margins(texts: Sequence[str]) -> tuple[Array, Array]:
     return lengths, np.fromiter(leads, np.int64, len(texts))
 
 
-def _flat(encodings: list[Any], total: int) -> tuple[Array, Array, Array]:
-    """Ids, spans (token, 2) and words of all encodings end to end; no word is -1."""
-    ids = np.fromiter(chain.from_iterable(e.ids for e in encodings), np.int64, total)
+def _flat(encodings: list[Any], total: int) -> tuple[Array, Array]:
+    """Bounds (token, 2) and words of all encodings end to end; no word is -1."""
     pairs = chain.from_iterable(e.offsets for e in encodings)
-    spans = np.fromiter(chain.from_iterable(pairs), np.int64, 2 * total).reshape(-1, 2)
+    bounds = np.fromiter(chain.from_iterable(pairs), np.int64, 2 * total).reshape(-1, 2)
     found = (-1 if word is None else word for e in encodings for word in e.word_ids)
-    return ids, spans, np.fromiter(found, np.int64, total)
+    return bounds, np.fromiter(found, np.int64, total)
