@@ -108,6 +108,20 @@ def differences(values: Array, title: str) -> str:
     return picture(f"{title}: differences between better and worse texts", 3.1, 2.5, draw)
 
 
+def histogram(values: Array, title: str) -> str:
+    """How many texts score what, with a line at their mean."""
+    found = values[np.isfinite(values)]
+
+    def draw(axes: Axes) -> None:
+        counts, edges = np.histogram(found, 40)
+        axes.bar(edges[:-1], counts, width=np.diff(edges) * 0.9, align="edge", color=ACCENT)
+        if len(found):
+            axes.axvline(found.mean(), color=WARN, linewidth=1.8)
+        _frame(axes, title, "score")
+
+    return picture(f"{title}: how many texts score what", 3.1, 2.5, draw)
+
+
 def correlations(values: Array, names: Sequence[str], label: str) -> str:
     """A square heat map from 0 (or the lowest below it) to 1."""
     low = min(0.0, float(np.nanmin(values, initial=0.0)))
