@@ -15,7 +15,7 @@ from freight.judge.significance import Interval
 from freight.judge.standings import Standing, standings, system_scores
 from freight.report import plots
 from freight.report.explanation import fragment_style
-from freight.report.extremes import Ends, explained, extreme_rows, shown_ends
+from freight.report.extremes import BUDGET, Ends, explained, extreme_rows, shown_ends
 from freight.report.html import check_page, render, write_page
 from freight.report.rows import (
     Reading,
@@ -231,9 +231,12 @@ def _ends(
     fragments: dict[str, str],
 ) -> Iterator[Ends]:
     """Both ends by each metric, whose explanations are added to the fragments."""
-    metrics = scored.metrics or [None] * len(scored.results)
-    for k, (both, metric) in enumerate(zip(ends, metrics, strict=True)):
-        found, reason = explained(metric, reading.texts, [*both[0], *both[1]])
+    for k, both in enumerate(ends):
+        found: dict[int, str] = {}
+        reason = ""
+        if scored.metrics:
+            budget = BUDGET // len(scored.metrics)
+            found, reason = explained(scored.metrics[k], reading.texts, both, budget)
         keys = {row: f"{k}:{row}" for row in found}
         fragments |= {keys[row]: found[row] for row in found}
         shown = scored.scores[k], both, reading.texts, scored.where, keys, reason

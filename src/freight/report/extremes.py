@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,10 @@ from freight.scoring import Scorer
 from freight.types import Array
 
 LONGEST = 1_500
-"""A text of more characters is not explained: nobody could follow the picture."""
+BUDGET = 12_000_000
+"""What keeps pages small: a longer text is not explained, nor are more than so many characters of
+explanations kept over all metrics.
+"""
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,17 @@ class Extreme:
 
 @dataclass(frozen=True)
 class Ends:
-    """A metric's worst and best segments, and why none of them is explained, if none is."""
+    """A metric's worst and best segments, and why some or all are not explained."""
 
     label: str
     worst: tuple[Extreme, ...]
     best: tuple[Extreme, ...]
     reason: str
+
+    @property
+    def has_explanations(self) -> bool:
+        """Whether one of them is explained."""
+        return any(it.key for it in (*self.worst, *self.best))
 
 
 def extreme_rows(scores: Array, higher: bool, count: int) -> tuple[list[int], list[int]]:
@@ -47,18 +55,24 @@ def extreme_rows(scores: Array, higher: bool, count: int) -> tuple[list[int], li
 
 
 def explained(
-    metric: Scorer | None, texts: Mapping[int, Texts], rows: Sequence[int]
+    metric: Scorer, texts: Mapping[int, Texts], ends: tuple[list[int], list[int]], budget: int
 ) -> tuple[dict[int, str], str]:
-    """Explanations as fragments, by row; or why the metric gives none."""
+    """Explanations as fragments, by row, the most extreme first; and why some or all lack one."""
     from freight.report.explanation import fragment
 
-    short = [row for row in rows if max(map(len, (texts[row][0], *texts[row][1]))) <= LONGEST]
-    if metric is None:
-        return {}, ""
-    try:
-        return {row: fragment(metric.explain(*texts[row])) for row in short}, ""
-    except InvalidInput as refusal:
-        return {}, str(refusal)
+    found: dict[int, str] = {}
+    for row in (row for pair in zip(*ends, strict=True) for row in pair):
+        if max(map(len, (texts[row][0], *texts[row][1]))) > LONGEST:
+            continue
+        try:
+            drawn = fragment(metric.explain(*texts[row]))
+        except InvalidInput as refusal:
+            return {}, f"{refusal}."
+        if len(drawn) <= budget:
+            found[row] = drawn
+            budget -= len(drawn)
+    lacking = len(ends[0]) + len(ends[1]) - len(found)
+    return found, f"{lacking} are too long to be explained on this page." if lacking else ""
 
 
 def shown_ends(

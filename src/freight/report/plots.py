@@ -113,10 +113,11 @@ def histogram(values: Array, title: str) -> str:
     found = values[np.isfinite(values)]
 
     def draw(axes: Axes) -> None:
-        counts, edges = np.histogram(found, 40)
+        counts, edges = np.histogram(found, int(np.clip(2 * np.sqrt(len(found)), 5, 40)))
         axes.bar(edges[:-1], counts, width=np.diff(edges) * 0.9, align="edge", color=ACCENT)
         if len(found):
             axes.axvline(found.mean(), color=WARN, linewidth=1.8)
+        axes.locator_params(axis="y", integer=True)
         _frame(axes, title, "score")
 
     return picture(f"{title}: how many texts score what", 3.1, 2.5, draw)
