@@ -200,11 +200,11 @@ def _cell(found: Interval) -> Cell:
 
 
 def _beats(scored: Scored) -> Iterator[tuple[str, str]]:
-    for several, labels in zip(scored.standings, scored.labels, strict=True):
-        order, names = several[0].order, several[0].names
+    for k, several in enumerate(scored.standings):
+        order, names, label = several[0].order, several[0].names, scored.labels[k][0]
         p = several[0].beats[np.ix_(order, order)]
-        said = f"p that the row beats the column, {labels[0]}"
-        yield labels[0], plots.significances(p, [names[k] for k in order], said)
+        said = f"p that the row beats the column, {label}"
+        yield label, plots.significances(p, [names[k] for k in order], said)
 
 
 def _notes(scored: Scored) -> Iterator[str]:
