@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from freight.clouds import Cloud, Kind
 from freight.encoding.windows import Frame
 from freight.errors import MissingPart
 from freight.types import Array
+
+_HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate, which is no character
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +51,8 @@ class Tokeniser:
         self._tokenizer = tokenizer
 
     def __call__(self, texts: Sequence[str]) -> Tokens:
-        """Tokenise; white space around a text is no part of it."""
-        encodings = self._encoded([text.strip() for text in texts])
+        """Tokenise; white space around a text is no part of it, and half a character is unknown."""
+        encodings = self._encoded([_HALF.sub("\ufffd", text.strip()) for text in texts])
         opening, closing = len(self.frame.opening), len(self.frame.closing)
         counts = np.fromiter((len(one) for one in encodings), np.int64, len(encodings))
         offsets = np.concatenate(([0], np.cumsum(counts + opening + closing)))

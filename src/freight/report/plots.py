@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from unicodedata import category
 
 import numpy as np
 
@@ -210,7 +211,8 @@ def heat_map(
 
 
 def shorten(text: str, most: int = 32) -> str:
-    """The same, or its two ends where it is longer than there is room for."""
+    """The same, or its two ends where there is no room; what cannot be drawn becomes a mark."""
+    text = "".join("\ufffd" if category(one) in ("Cc", "Cs") else one for one in text)
     if len(text) <= most:
         return text
     return f"{text[: most - most // 2 - 1]}…{text[-(most // 2) :]}"
