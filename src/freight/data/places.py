@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from freight.types import Array
 
 UNNAMED = "unnamed"
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,8 @@ class Places:
         seen: Counter[Hashable] = Counter()
         found: list[tuple[int, int]] = []
         for row in rows:
-            system = names.setdefault(str(row.get("system") or UNNAMED), len(names))
+            name = _UNPRINTABLE.sub("\ufffd", str(row.get("system") or UNNAMED))
+            system = names.setdefault(name, len(names))
             said = str(row.get("lang_pair")), str(row.get("segment"))
             seen[system, said] += 1
             key = said, seen[system, said]

@@ -114,7 +114,10 @@ def histogram(values: Array, title: str) -> str:
     found = values[np.isfinite(values)]
 
     def draw(axes: Axes) -> None:
-        counts, edges = np.histogram(found, int(np.clip(2 * np.sqrt(len(found)), 5, 40)))
+        low, high = (found.min(), found.max()) if len(found) else (0.0, 0.0)
+        room = 0.5 if high - low < 1e-6 * max(1.0, abs(high)) else 0.0
+        bins = int(np.clip(2 * np.sqrt(len(found)), 5, 40))
+        counts, edges = np.histogram(found, bins, (low - room, high + room))
         axes.bar(edges[:-1], counts, width=np.diff(edges) * 0.9, align="edge", color=ACCENT)
         if len(found):
             axes.axvline(found.mean(), color=WARN, linewidth=1.8)
