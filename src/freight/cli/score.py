@@ -157,7 +157,8 @@ def _write_pages(
     from freight.report.corpus import Scored, write_corpus_report
 
     columns = [one.columns for one in wanted]
-    scored = Scored(summary.results, corpus, corpus.places, metrics, columns)
+    known = summary.standings
+    scored = Scored(summary.results, corpus, corpus.places, metrics, columns, known)
     for path in pages:
         write_corpus_report(scored, path, explain)
 

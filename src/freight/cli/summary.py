@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -88,7 +89,7 @@ class Summary:
         table = Table("metric", "column", "system", title=f"{self._count} segments")
         for name in ("score", "95 % interval", "p over the next"):
             table.add_column(name, justify="right")
-        for one, standings in zip(self._wanted, self._standings(), strict=True):
+        for one, standings in zip(self._wanted, self.standings, strict=True):
             for standing in standings:
                 names = one.metric.name, standing.column + _arrows(one)[standing.column]
                 for rank, system in enumerate(standing.order):
@@ -101,24 +102,24 @@ class Summary:
                 table.add_section()
         return table
 
-    def _standings(self) -> "list[list[Standing]]":
+    @cached_property
+    def standings(self) -> "list[list[Standing]]":
+        """By metric, the columns asked for; nothing where there are not several systems."""
         from freight.judge.standings import standings
 
         if self._places is None or not self._several:
-            return [[] for _ in self._wanted]
-        return [
-            [standing for standing in standings(result, self._places) if standing.column in columns]
-            for result, columns in zip(
-                self.results, (one.columns for one in self._wanted), strict=True
-            )
-        ]
+            return []
+        found = []
+        for one, result in zip(self._wanted, self.results, strict=True):
+            by_column = {standing.column: standing for standing in standings(result, self._places)}
+            found.append([by_column[name] for name in one.columns])
+        return found
 
     def print_json(self, timings: dict[str, float]) -> None:
         """One object on standard output."""
         records = [self._record(k) for k in range(len(self._wanted))]
-        for record, standings in zip(records, self._standings(), strict=True):
-            if standings:
-                record["systems"] = {standing.column: _compared(standing) for standing in standings}
+        for record, standings in zip(records, self.standings, strict=False):
+            record["systems"] = {standing.column: _compared(standing) for standing in standings}
         rows = {} if self._places is None else _row_names(self._places, 0, self._count)
         print(json.dumps({"segments": self._count, "metrics": records, **rows, "timings": timings}))
 

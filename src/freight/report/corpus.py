@@ -37,7 +37,8 @@ class Scored:
 
     `segments` can be gone through again, so that texts need not be kept. `columns` are those to be
     shown of each metric, of which the first is ranked and drawn; all unless given. `metrics`, where
-    given, explain the scores of the worst and the best segments.
+    given, explain the scores of the worst and the best segments. `known` are comparisons of
+    systems, a list a metric, where they have been made already.
     """
 
     results: Sequence[Result]
@@ -45,6 +46,7 @@ class Scored:
     places: Places | None = None
     metrics: Sequence[Scorer] = ()
     columns: Sequence[tuple[str, ...]] = ()
+    known: Sequence[Sequence[Standing]] = ()
 
     def __len__(self) -> int:
         return len(self.results[0])
@@ -68,12 +70,17 @@ class Scored:
         ]
 
     @cached_property
-    def standings(self) -> list[list[Standing]]:
+    def standings(self) -> Sequence[Sequence[Standing]]:
         """Systems against each other, by each column shown; nothing where there is one system."""
-        if self.places is None or len(self.places.names) < 2:
-            return []
+        if self.known or self.places is None or len(self.places.names) < 2:
+            return self.known
         found = [{x.column: x for x in standings(one, self.places)} for one in self.results]
         return [[by[n] for n in names] for by, names in zip(found, self.shown, strict=True)]
+
+    @cached_property
+    def whole(self) -> list[dict[str, Interval]]:
+        """The scores of all rows together, by each metric and column."""
+        return [system_scores(result) for result in self.results]
 
     def higher(self, metric: int, column: str) -> bool:
         """Whether higher is better."""
@@ -164,8 +171,7 @@ def _facts(scored: Scored) -> list[str]:
 def _lead(scored: Scored) -> tuple[str, str]:
     label = scored.labels[0][0]
     if not scored.standings:
-        result, column = scored.results[0], scored.shown[0][0]
-        found = system_scores(result)[column]
+        found = scored.whole[0][scored.shown[0][0]]
         return label, f" is {decimals(found.value)}{_interval(found)}."
     standing = scored.standings[0][0]
     first, second = standing.order[:2]
@@ -184,8 +190,8 @@ def _table(scored: Scored) -> tuple[list[str], list[Row]]:
     """Systems by columns, the best on top and marked; or the columns of the only one."""
     labels = [label for several in scored.labels for label in several]
     if not scored.standings:
-        found = [system_scores(result) for result in scored.results]
-        cells = [_cell(x[n]) for x, names in zip(found, scored.shown, strict=True) for n in names]
+        found = zip(scored.whole, scored.shown, strict=True)
+        cells = [_cell(scores[name]) for scores, names in found for name in names]
         return ["score"], [Row(*pair) for pair in zip(labels, [(c,) for c in cells], strict=True)]
     every = [standing for several in scored.standings for standing in several]
     order = every[0].order
