@@ -121,3 +121,11 @@ def check(metrics: list[Scorer], hyps: list[str], explain: int) -> None:
         data = json.loads(block[1])
         if name == "explanations":
             assert all(set(Elements(one).names) <= OURS - {"script"} for one in data.values())
+
+
+def test_two_texts_too_long_for_each_other_are_refused() -> None:
+    long = "word " * 30_000
+    metric = freight.load("lazy-emd", encoder="hashed")
+    with pytest.raises(freight.InvalidInput, match="30,000 units are too long to be matched"):
+        metric.score([long], [long])
+    assert np.isfinite(metric.score([long[:25_000]], ["a word"])["transport"]).all()
