@@ -8,8 +8,9 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 
 demo: .venv/ready
 	@$(BIN)/python examples/first_plan.py
+	@mkdir -p build
 	@$(BIN)/freight score examples/hyp.txt examples/ref.txt \
-		-m lazy-emd -m bary-score -m wrd-score -m std
+		-m lazy-emd -m bary-score -m wrd-score -m std -o build/demo.html
 
 test: .venv/ready-dev lint
 	$(BIN)/python -m pytest -n 2
@@ -37,6 +38,7 @@ studies: .venv/ready-dev
 
 soak: .venv/ready-dev
 	FREIGHT_KILLS=100 $(BIN)/python -m pytest -q tests/encoding/test_cached.py -k killed
+	FREIGHT_FUZZ=20000 $(BIN)/python -m pytest -q tests/test_fuzz.py
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -47,7 +49,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/ready: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP_INSTALL) -e '.[embedded]'
+	$(PIP_INSTALL) -e '.[embedded,report]'
 	@touch $@
 
 .venv/ready-dev: .venv/ready

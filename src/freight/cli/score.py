@@ -43,9 +43,19 @@ def score(
     lang: options.Lang = None,
     preset: options.Preset = None,
     settings: options.Settings = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help=".jsonl .csv .tsv or .parquet")
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HYP", help="Another system's hypotheses for the same references; repeatable."
+        ),
     ] = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("-o", "--output", help="Scores, .jsonl .csv .tsv .parquet; or a page, .html."),
+    ] = None,
+    explain: Annotated[
+        int, typer.Option(min=0, help="On a page: so many of the worst and of the best segments.")
+    ] = 10,
     as_json: options.AsJson = False,
     hyp_column: Annotated[str | None, typer.Option(help="In a table. Default: hyp.")] = None,
     ref_column: Annotated[
@@ -60,14 +70,14 @@ def score(
     """Score each hypothesis against its reference, or the best of its references.
 
     Files are plain text, or tables (.csv .tsv .jsonl .parquet), gzipped or not. A single table has
-    both sides: the columns hyp, and ref or refs.
+    both sides: the columns hyp, and ref or refs. Several systems, from --against or by the column
+    system of a table, are compared.
     """
-    if output is not None:
-        check_ending(output)
+    tables, pages = _outputs(output or [])
     watch = Stopwatch()
     with ExitStack() as stack:
         corpus = stack.enter_context(
-            Corpus(hyp, refs or (), encoding, hyp_column, ref_column or ())
+            Corpus(hyp, refs or (), encoding, hyp_column, ref_column or (), against or ())
         )
         watch.lap("read")
         names = metric or [DEFAULT]
@@ -85,45 +95,78 @@ def score(
         )
         watch.lap("load")
         tick = stack.enter_context(progress(len(corpus)))
-        summary = run(wanted, corpus, output, keep=as_json, tick=tick, watch=watch)
+        metrics = [_fitted(one.metric, corpus) for one in wanted]
+        watch.lap("learn")
+        keep = as_json or bool(pages)
+        summary = Summary(wanted, [one.signature for one in metrics], keep, corpus.places)
+        run(wanted, metrics, corpus, tables, summary, tick)
+        watch.lap("score")
+        if pages:
+            _write_pages(wanted, metrics, corpus, summary, pages, explain)
+            watch.lap("report")
     if as_json:
         summary.print_json(watch.laps)
-    else:
-        summary.show()
+        return
+    summary.show()
+    for path in pages:
+        typer.echo(f"written: {path}")
 
 
 def run(
     wanted: list[Wanted],
+    metrics: "list[Scorer]",
     corpus: Corpus,
-    output: Path | None,
-    keep: bool,
+    tables: list[Path],
+    summary: Summary,
     tick: "Tick | None",
-    watch: "Stopwatch",
-) -> Summary:
-    """Learn what has to be learnt, then score chunk by chunk into the file and the summary."""
+) -> None:
+    """Score chunk by chunk into the files and the summary."""
     import freight
 
-    metrics = [_fitted(one.metric, corpus) for one in wanted]
-    watch.lap("learn")
-    summary = Summary(wanted, [metric.signature for metric in metrics], keep)
     with ExitStack() as stack:
-        writer = None
-        if output is not None:
-            notes = {metric.name: metric.signature for metric in metrics}
-            writer = stack.enter_context(TableWriter(output, notes))
+        notes = {metric.name: metric.signature for metric in metrics}
+        writers = [stack.enter_context(TableWriter(path, notes)) for path in tables]
         for results in freight.score_stream(metrics, corpus, tick):
-            if writer:
-                writer.write(table_columns(wanted, results, len(summary)))
+            for writer in writers:
+                writer.write(table_columns(wanted, results, len(summary), corpus.places))
             summary.add(results)
-    watch.lap("score")
-    return summary
+
+
+def _outputs(paths: list[Path]) -> tuple[list[Path], list[Path]]:
+    """Tables and pages, all of which can be written."""
+    pages = [path for path in paths if path.suffix in (".html", ".htm")]
+    tables = [path for path in paths if path not in pages]
+    for path in tables:
+        check_ending(path)
+    if pages:
+        from freight.report.html import check_page
+
+        for path in pages:
+            check_page(path)
+    return tables, pages
+
+
+def _write_pages(
+    wanted: list[Wanted],
+    metrics: "list[Scorer]",
+    corpus: Corpus,
+    summary: Summary,
+    pages: list[Path],
+    explain: int,
+) -> None:
+    from freight.report.corpus import Scored, write_corpus_report
+
+    columns = [one.columns for one in wanted]
+    known = summary.standings
+    scored = Scored(summary.results, corpus, corpus.places, metrics, columns, known)
+    for path in pages:
+        write_corpus_report(scored, path, explain)
 
 
 def _fitted(metric: "Scorer", corpus: Corpus) -> "Scorer":
     if not metric.needs_fitting:
         return metric
-    refs = (ref for _, several in corpus for ref in several)
-    return metric.fit(refs, (hyp for hyp, _ in corpus), "given texts")
+    return metric.fit(corpus.references(), (hyp for hyp, _ in corpus), "given texts")
 
 
 @contextmanager

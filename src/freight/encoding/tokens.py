@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,6 +49,7 @@ class Tokeniser:
         self._tokenizer = tokenizer
 
     def __call__(self, texts: Sequence[str]) -> Tokens:
+<<<<<<< HEAD
         """Tokenise; white space around a text is no part of it."""
         stripped = [text.strip() for text in texts]
         found = [encoding.ids for encoding in self._whole().encode_batch_fast(stripped, **_BARE)]
@@ -56,6 +58,19 @@ class Tokeniser:
         inner = self._inner(offsets)
         ids = np.zeros(int(offsets[-1]), np.int64)
         kind = np.full(len(ids), Kind.SPECIAL, np.uint8)
+=======
+        """Tokenise; white space around a text is no part of it, and half a character is unknown."""
+        encodings = self._encoded([_HALF.sub("\ufffd", text.strip()) for text in texts])
+        opening, closing = len(self.frame.opening), len(self.frame.closing)
+        counts = np.fromiter((len(one) for one in encodings), np.int64, len(encodings))
+        offsets = np.concatenate(([0], np.cumsum(counts + opening + closing)))
+        owner = np.repeat(np.arange(len(counts)), counts)
+        within = np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]
+        inner = offsets[owner] + opening + within
+        rows = np.zeros((5, int(offsets[-1])), np.int64)  # ids, start, end, word, kind
+        rows[3], rows[4] = -1, int(Kind.SPECIAL)
+        lengths, leads = _margins(texts)
+>>>>>>> corpus
         for place, token in enumerate(self.frame.opening):
             ids[offsets[:-1] + place] = token
         for place, token in enumerate(self.frame.closing, -len(self.frame.closing)):
@@ -81,7 +96,7 @@ class Tokeniser:
 
     def _spans(self, texts: Sequence[str], offsets: Array) -> Spans:
         """Tokenises once more, since most of the time nobody asks."""
-        encodings = self._whole().encode_batch([text.strip() for text in texts], **_BARE)
+        encodings = self._whole().encode_batch(_cleaned(texts), **_BARE)
         inner, total = self._inner(offsets), int(offsets[-1])
         lengths, leads = _margins(texts)
         start, end = np.zeros((2, total), np.int64)
@@ -125,6 +140,10 @@ class Tokeniser:
         if unknown is not None:
             kinds[unknown] = Kind.UNKNOWN
         return kinds
+
+
+def _cleaned(texts: Sequence[str]) -> list[str]:
+    return [_HALF.sub("\ufffd", text.strip()) for text in texts]
 
 
 def _margins(texts: Sequence[str]) -> tuple[Array, Array]:
