@@ -60,6 +60,17 @@ class Result:
         tallies = np.concatenate(found) if found else None
         return replace(first, segments=columns, winners=winners, flags=flags, tallies=tallies)
 
+    def between(self, first: int, last: int) -> Result:
+        """These segments alone, as if the others had not been scored."""
+        part = slice(first, last)
+        return replace(
+            self,
+            segments={name: values[part] for name, values in self.segments.items()},
+            winners=self.winners[part],
+            flags=self.flags[part],
+            tallies=None if self.tallies is None else self.tallies[part],
+        )
+
     def __getitem__(self, column: str) -> Array:
         """One number a segment."""
         return self.segments[column]
