@@ -68,6 +68,8 @@ async def on_invalid(request: Request, error: Exception) -> Json:
     """The first thing that is wrong with a request, and where; what was sent is not repeated."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return failure(400, "the body is not JSON")
     where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query"))
     shown = f"{where[:100]}: " if where else ""
     return failure(422, f"{shown}{first['msg']}")

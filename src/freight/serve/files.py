@@ -86,17 +86,7 @@ def _texts(row: Row, name: str, number: int) -> list[str]:
     for text in several:
         if not isinstance(text, str):
             raise InvalidInput(f"row {number} of {_SHOWN}: {name} is not a text")
-        if not text.isascii():
-            check_text(text, f"row {number} of {_SHOWN}: {name}")
     return several
-
-
-def check_text(text: str, where: str) -> None:
-    """Refuse half a character, which JSON can spell and UTF-8 cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InvalidInput(f"{where} has half a character (a lone surrogate)") from None
 
 
 def _written(names: Sequence[str], rows: Any, kind: str) -> Iterator[str]:

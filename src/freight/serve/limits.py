@@ -26,7 +26,7 @@ class Limits:
     queue: int = 512
 
     def check(self, segments: Sequence[Segment]) -> None:
-        """Refuse too many texts, and too long ones; what is to be done about it is said."""
+        """Refuse too many texts, too long ones, and what is no text; the cure is said."""
         count = sum(1 + len(refs) for _, refs in segments)
         if count > self.texts:
             raise InvalidInput(
@@ -34,9 +34,20 @@ class Limits:
                 " requests, or start the service with a larger --texts"
             )
         for k, (hyp, refs) in enumerate(segments):
-            for where, text in (("hyp", hyp), *((f"refs.{r}", ref) for r, ref in enumerate(refs))):
-                if len(text) > self.characters:
-                    raise InvalidInput(
-                        f"pairs.{k}.{where} has {len(text):,} characters; a text has at most"
-                        f" {self.characters:,}, or start the service with a larger --characters"
-                    )
+            self._check_text(hyp, f"pairs.{k}.hyp")
+            for r, ref in enumerate(refs):
+                self._check_text(ref, f"pairs.{k}.refs.{r}")
+
+    def _check_text(self, text: str, where: str) -> None:
+        if len(text) > self.characters:
+            raise InvalidInput(
+                f"{where} has {len(text):,} characters; a text has at most {self.characters:,}, or"
+                " start the service with a larger --characters"
+            )
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput(
+                f"{where} has half a character, which is no text; send whole ones (a lone"
+                " surrogate)"
+            ) from None

@@ -136,6 +136,7 @@ KINDS: dict[str, Kind] = {
     "hyp": _PENALTY,
     "ref": _PENALTY,
     "epsilon": Number(0.001, 1.0, zero=True),
+    "bary-score.epsilon": Number(0.02, 4.0, zero=True),
     "cut": Number(0.001, 2.0),
     "floor": Number(0.001, 0.999),
     "baseline": Number(-1.0, 0.999),

@@ -27,8 +27,8 @@ from freight.serve.jobs import Busy, Job, Late, Piece, Stopping
 from freight.serve.limits import Limits
 from freight.serve.offer import Offer, Wanted
 
-PAIRS, AREA = 256, 16_000_000
-"""Where a batch ends: so many pairs, or characters squared; four pairs of 2,000 characters each."""
+PAIRS, AREA = 256, 8_000_000
+"""Where a batch ends: so many pairs, or characters squared: two pairs of 2,000 each."""
 
 _LINGER, _STEP, _LEAST = 0.010, 0.001, 16
 _Outcome = tuple[Job, list[Any] | BaseException]
