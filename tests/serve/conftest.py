@@ -36,6 +36,6 @@ def light() -> Offer:
 
 @pytest.fixture(scope="session")
 def client(light: Offer) -> Iterator[TestClient]:
-    limits = Limits(body=20_000, texts=20, characters=1000)
+    limits = Limits(body=20_000, texts=20, characters=1000, seconds=300)
     with served(light, limits) as found:
         yield found

@@ -68,9 +68,7 @@ def test_scores_are_those_of_the_library(client: TestClient, metric: dict[str, A
     assert found["metric"] == metric["name"]
     assert [c["name"] for c in found["columns"]] == [c.name for c in local.columns]
     assert found["scores"] == {name: numbers(x) for name, x in local.segments.items()}
-    assert found["system"] == dict(
-        zip(local.system, numbers(local.system.values()), strict=True)
-    )
+    assert found["system"] == dict(zip(local.system, numbers(local.system.values()), strict=True))
     assert found["references"] == local.winners.tolist()
     assert found["flags"] == [list(flags) for flags in local.flags]
     assert found["signature"] == local.signature
@@ -111,9 +109,7 @@ def test_every_default_may_be_sent_back(client: TestClient) -> None:
 def test_what_metrics_choose_for_themselves_is_what_sliders_show() -> None:
     for key, value in MEANT.items():
         name, parameter = key.split(".")
-        plain, set_ = (
-            freight.load(name, encoder="hashed", **x) for x in ({}, {parameter: value})
-        )
+        plain, set_ = (freight.load(name, encoder="hashed", **x) for x in ({}, {parameter: value}))
         assert plain == set_
 
 
@@ -227,7 +223,7 @@ def test_paths_and_methods_that_are_not_there(client: TestClient) -> None:
 
 
 FILES = {
-    "csv": "hyp,ref\nthe boy in a coat,a boy wears a coat\n\"three cats, asleep\",three cats\n",
+    "csv": 'hyp,ref\nthe boy in a coat,a boy wears a coat\n"three cats, asleep",three cats\n',
     "tsv": "hyp\tref\nthe boy in a coat\ta boy wears a coat\nthree cats, asleep\tthree cats\n",
     "jsonl": '{"hyp": "the boy in a coat", "refs": ["a boy wears a coat"]}\n'
     '{"hyp": "three cats, asleep", "ref": "three cats"}\n',
@@ -321,6 +317,41 @@ def test_health_and_counters(client: TestClient) -> None:
     ):
         assert name in text
     assert "/no/such/path" not in text
+
+
+HOSTILE = '<script>alert("owned")</script><img src=x onerror=alert(1)>&amp;\x00'
+
+
+def test_explanations_are_those_of_the_library(client: TestClient) -> None:
+    pair = {"hyp": "three cats slept", "refs": ["two dogs slept", "three cats ran"]}
+    for name in ("lazy-emd", "freight", "std", "bert-score"):
+        found = ask(client, "/api/explain", **pair, metric={"name": name})
+        local: Any = freight.load(name, encoder="hashed").explain(pair["hyp"], pair["refs"])
+        assert found == json.loads(json.dumps(local.to_dict()))
+
+
+def test_explanations_as_fragments(client: TestClient) -> None:
+    pair = {"hyp": f"three cats {HOSTILE}", "refs": [f"two dogs {HOSTILE}"]}
+    others = [None, {"hyp": "cats"}, {"metric": {"name": "emd"}}, {"hyp": "x", "metric": {}}]
+    for other in others:
+        body = {**pair, "metric": {"name": "lazy-emd"}, "other": other}
+        answer = client.post("/api/explain/fragment", json=body)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        assert "fx-" in answer.text
+        assert "<script" not in answer.text
+        assert "<img" not in answer.text
+        assert "&lt;script&gt;" in answer.text
+    assert "fx-" in client.get("/explanation.css").text
+
+
+def test_explanations_that_cannot_be_had(client: TestClient) -> None:
+    pair = {"hyp": "a cat", "refs": ["a dog"]}
+    for path in ("/api/explain", "/api/explain/fragment"):
+        assert "moves nothing" in refused(client, path=path, **pair, metric={"name": "bleu"})
+        assert "--idf" in refused(client, path=path, **pair, metric={"name": "yisi-1"})
+    long = {"hyp": "x" * 1001}
+    assert "characters" in refused(client, path="/api/explain/fragment", **pair, other=long)
 
 
 def test_texts_for_idf_make_metrics_that_weigh_by_it_usable() -> None:

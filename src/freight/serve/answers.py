@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import JSONResponse
 
 from freight.errors import FreightError
 from freight.serve.jobs import Busy, Late, Stopping
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 _LONGEST = 500
 
 
-class Json(Response):
+class Json(JSONResponse):
     """In ASCII, since half a character of Unicode has no bytes of its own."""
-
-    media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
         """Nothing that is no number may have come this far."""
@@ -81,16 +79,10 @@ async def on_http(request: Request, error: Exception) -> Json:
     return failure(error.status_code, str(error.detail), dict(error.headers or {}))
 
 
-async def on_fault(request: Request, error: Exception) -> Json:
-    """A fault of ours; what it was is in the log, and nowhere else."""
-    return failure(500, "something went wrong here; it has been logged")
-
-
 HANDLERS: dict[int | type[Exception], Any] = {
     FreightError: on_refusal,
     RequestValidationError: on_invalid,
     HTTPException: on_http,
-    Exception: on_fault,
 }
 
 

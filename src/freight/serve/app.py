@@ -59,6 +59,7 @@ def create_app(
     _add_watching(app, worker, gauges)
     app.add_middleware(Guard, access=access or Access(), limits=limits, gauges=gauges)
     app.state.worker = worker
+    _name_choices(app.openapi(), offer)  # it is made once, and kept
     return app
 
 
@@ -76,6 +77,13 @@ def _add_watching(app: FastAPI, worker: Worker, gauges: Gauges) -> None:
     def metrics() -> Response:
         """Counters for Prometheus."""
         return Response(gauges.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _name_choices(schema: dict[str, Any], offer: Offer) -> None:
+    """Say in the schema which metrics and encoders there are."""
+    named = schema["components"]["schemas"]["Metric"]["properties"]
+    named["name"]["enum"] = list(offer.metrics)
+    named["encoder"]["anyOf"][0]["enum"] = list(offer.encoders)
 
 
 def _about(limits: Limits) -> str:

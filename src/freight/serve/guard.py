@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
+import logging
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from freight.serve.gauges import Gauges
 from freight.serve.limits import Limits
 
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline';"
+    "default-src 'none'; script-src 'self'; style-src 'self';"
     " img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none';"
     " frame-ancestors 'none'"
 )
@@ -36,6 +37,7 @@ _HEADERS = {
 }
 _LATIN = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
 _CLOSED = ("/api/", "/metrics")
+FAULT = "something went wrong here; it has been logged"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -81,6 +83,9 @@ class Guard:
         self._count(1)
         try:
             await self._pass(scope, receive, sent)
+        except Exception:
+            logging.getLogger(__name__).exception("a request could not be answered")
+            await failure(500, FAULT)(scope, receive, sent)
         finally:
             self._count(-1)
             took = time.perf_counter() - begun

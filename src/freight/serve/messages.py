@@ -75,11 +75,75 @@ class FragmentRequest(ExplainRequest):
     other: Other | None = None
 
 
+class Column(BaseModel):
+    """A column of scores."""
+
+    name: str
+    higher: bool = Field(description="Whether higher is better.")
+
+
+class Parameter(BaseModel):
+    """What may be set of a metric; by its kind: bounds, choices, a scale for sliders."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    kind: str = Field(description="number, whole, choice, switch or layer")
+    default: Scalar
+    optional: bool = Field(description="Whether it may be null.")
+
+
+class OfferedMetric(BaseModel):
+    """A metric, and what may be set of it."""
+
+    name: str
+    about: str
+    columns: list[Column]
+    encoder: str | None = Field(description="Where the request names none.")
+    explained: bool = Field(description="Whether it has a plan to show.")
+    parameters: list[Parameter]
+    presets: list[str]
+
+
+class MetricsAnswer(BaseModel):
+    """The metrics there are."""
+
+    metrics: list[OfferedMetric]
+
+
+class OfferedEncoder(BaseModel):
+    """An encoder: its name, its layers besides the embeddings, whether its units are words."""
+
+    name: str
+    depth: int
+    words: bool
+
+
+class EncodersAnswer(BaseModel):
+    """The encoders that may be named."""
+
+    encoders: list[OfferedEncoder]
+
+
+class ExplainAnswer(BaseModel):
+    """What a score is made of: `base` and the shares of all units of all views add up to it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    metric: str
+    scores: dict[str, float | None]
+    base: float | None
+    views: list[dict[str, Any]]
+    winner: int
+    flags: list[str]
+    signature: str
+
+
 class ScoredMetric(BaseModel):
     """What a metric says: a number a pair in each column, null where there is none."""
 
     metric: str
-    columns: list[dict[str, str | bool]]
+    columns: list[Column]
     scores: dict[str, list[float | None]]
     system: dict[str, float | None]
     references: list[int] = Field(description="Which reference each pair's scores come from.")

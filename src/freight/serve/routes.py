@@ -16,11 +16,14 @@ from freight.serve.files import FORMATS, segments_of, table
 from freight.serve.limits import METRICS, Limits
 from freight.serve.messages import (
     HOUSE,
+    EncodersAnswer,
+    ExplainAnswer,
     ExplainRequest,
     Failure,
     FileAnswer,
     FragmentRequest,
     Metric,
+    MetricsAnswer,
     ScoreAnswer,
     ScoreRequest,
 )
@@ -72,12 +75,12 @@ def api(offer: Offer, worker: Worker, limits: Limits) -> APIRouter:
     """Scores, explanations, files, and what there is to choose from."""
     router = APIRouter(prefix="/api", responses=REFUSALS)
 
-    @router.get("/metrics", response_class=Json)
+    @router.get("/metrics", response_class=Json, responses={200: {"model": MetricsAnswer}})
     def metrics() -> Response:
         """Every metric with its columns, and what may be set of it within which bounds."""
         return Json({"metrics": offer.describe()})
 
-    @router.get("/encoders", response_class=Json)
+    @router.get("/encoders", response_class=Json, responses={200: {"model": EncodersAnswer}})
     def encoders() -> Response:
         """The encoders that requests may name."""
         return Json({"encoders": offer.describe_encoders()})
@@ -91,7 +94,7 @@ def api(offer: Offer, worker: Worker, limits: Limits) -> APIRouter:
         results = await worker.score(segments, wanted)
         return Json({"metrics": [scored(result, offer) for result in results]})
 
-    @router.post("/explain", response_class=Json)
+    @router.post("/explain", response_class=Json, responses={200: {"model": ExplainAnswer}})
     async def explain(request: ExplainRequest) -> Response:
         """Why a hypothesis scores as it does: units, costs, flow, additions, omissions."""
         limits.check([request.segment])

@@ -8,7 +8,6 @@ does not keep small ones waiting.
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 import time
 from collections import deque
@@ -129,13 +128,14 @@ class Worker:
             self._gauges.batch(len(pieces), pairs)
 
     def _warm(self) -> None:
-        """The first request would wait for weights, and for kernels to be compiled."""
-        try:
-            for name in ("freight", "lazy-emd"):
+        """The first requests would wait for weights, and for kernels to be compiled."""
+        for name in self._offer.metrics:
+            try:
                 scorer = self._offer.scorer(self._offer.wanted(name))
-                scorer.score(["A warm start."], ["A start that is warm."])
-        except FreightError as error:
-            logging.getLogger(__name__).warning("cannot warm up: %s", error)
+                if scorer.parts and not self._stopping:
+                    scorer.explain("A warm start.", ["A start that is warm."])
+            except FreightError:  # IDF that is not learnt: those who ask are told
+                continue
 
     def _gather(self) -> list[Piece]:
         """Wait for work; where several came last time, a moment longer, since they may again."""
@@ -230,7 +230,8 @@ def _answers(scorer: Scorer, pieces: Sequence[Piece]) -> list[Any]:
         if segments
         else [None]
     )
-    found, first = [], 0
+    found: list[Any] = []
+    first = 0
     for piece in pieces:
         if piece.job.explained or whole is None:
             [(hyp, refs)] = piece.segments
