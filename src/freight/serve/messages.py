@@ -101,6 +101,7 @@ class OfferedMetric(BaseModel):
     columns: list[Column]
     encoder: str | None = Field(description="Where the request names none.")
     explained: bool = Field(description="Whether it has a plan to show.")
+    unlearnt: bool = Field(description="Whether it takes idf: null here, or cannot be had.")
     parameters: list[Parameter]
     presets: list[str]
 

@@ -140,13 +140,17 @@ class Offer:
         return self._memories.remembering(scorer)
 
     def _described(self, name: str, about: str) -> dict[str, Any]:
+        light, known = _light(name), settable(name)
+        if not self._texts and "idf" in known and not light.needs_fitting:
+            del known["idf"]
         return {
             "name": name,
             "about": about,
-            "columns": [{"name": c.name, "higher": c.higher} for c in _light(name).columns],
+            "columns": [{"name": c.name, "higher": c.higher} for c in light.columns],
             "encoder": self._encoder(name, None),
-            "explained": bool(_light(name).parts),
-            "parameters": [one.describe(name) for one in settable(name).values()],
+            "explained": bool(light.parts),
+            "unlearnt": light.needs_fitting and not self._texts,
+            "parameters": [one.describe(name) for one in known.values()],
             "presets": list(presets(name)),
         }
 

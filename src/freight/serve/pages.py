@@ -12,10 +12,19 @@ from starlette.responses import Response
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _FILES = {
     "/": "explorer.html",
-    "/explorer.css": "explorer.css",
-    "/explorer.js": "explorer.js",
-    "/docs.css": "docs.css",
-    "/icon.svg": "icon.svg",
+    **{
+        f"/{name}": name
+        for name in (
+            "explorer.css",
+            "explorer.js",
+            "asking.js",
+            "controls.js",
+            "elements.js",
+            "examples.js",
+            "files.js",
+            "icon.svg",
+        )
+    },
 }
 _HEADERS = {"Cache-Control": "no-cache"}
 
@@ -61,9 +70,7 @@ def _sender(name: str) -> Any:
 
 
 def _rendered(name: str, **content: Any) -> str:
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(_source(name)).render(**content)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -11,6 +13,7 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from freight.errors import InvalidInput
+from freight.explanations import Explanation, compare
 from freight.serve.answers import Json, scored
 from freight.serve.files import FORMATS, segments_of, table
 from freight.serve.limits import METRICS, Limits
@@ -99,7 +102,7 @@ def api(offer: Offer, worker: Worker, limits: Limits) -> APIRouter:
         """Why a hypothesis scores as it does: units, costs, flow, additions, omissions."""
         limits.check([request.segment])
         found = await worker.explain(request.segment, request.metric.wanted(offer))
-        return Json({**found.to_dict(), "signature": offer.public(found.signature)})
+        return Json(_public(found, offer).to_dict())
 
     @router.post("/explain/fragment", response_class=Response, responses=_HTML)
     async def fragment(request: FragmentRequest) -> Response:
@@ -111,7 +114,8 @@ def api(offer: Offer, worker: Worker, limits: Limits) -> APIRouter:
             asked.append(((hyp, request.refs), metric.wanted(offer)))
         limits.check([segment for segment, _ in asked])
         found = await asyncio.gather(*(worker.explain(*one) for one in asked))
-        return Response(await asyncio.to_thread(_drawn, found), media_type="text/html")
+        shown = [_public(one, offer) for one in found]
+        return Response(await asyncio.to_thread(_drawn, shown), media_type="text/html")
 
     @router.post("/file", response_class=Json, responses=_TABLES, openapi_extra=_UPLOAD)
     async def file(
@@ -134,11 +138,14 @@ def api(offer: Offer, worker: Worker, limits: Limits) -> APIRouter:
     return router
 
 
-def _drawn(found: list[Any]) -> str:
-    from freight.explanations import compare
+def _public(found: Explanation, offer: Offer) -> Explanation:
+    return replace(found, signature=offer.public(found.signature))
+
+
+def _drawn(found: Sequence[Explanation]) -> str:
     from freight.report.explanation import fragment
 
-    return fragment(found[0] if len(found) == 1 else compare(*found))
+    return fragment(found[0] if len(found) == 1 else compare(found[0], found[1]))
 
 
 def _named(given: str) -> Metric:
