@@ -10,7 +10,6 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from freight import __version__
 from freight.serve.answers import HANDLERS, Json
 from freight.serve.gauges import Gauges
 from freight.serve.guard import Access, Guard
@@ -35,6 +34,8 @@ def create_app(
     threads: int | None = None,
 ) -> FastAPI:
     """An ASGI application; its worker runs from start-up to shutdown."""
+    from freight import __version__
+
     limits, gauges = limits or Limits(), Gauges()
     worker = Worker(offer, limits, gauges, threads)
 
