@@ -25,6 +25,7 @@ bench: .venv/ready-dev
 	$(BIN)/python benchmarks/text.py
 	$(BIN)/python benchmarks/words.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/service.py
 
 SCORES ?= benchmarks/results/reproduction
 reproduction: .venv/ready-dev
@@ -39,6 +40,7 @@ studies: .venv/ready-dev
 soak: .venv/ready-dev
 	FREIGHT_KILLS=100 $(BIN)/python -m pytest -q tests/encoding/test_cached.py -k killed
 	FREIGHT_FUZZ=20000 $(BIN)/python -m pytest -q tests/test_fuzz.py
+	FREIGHT_SOAK_SECONDS=600 $(BIN)/python -m pytest -q -s tests/serve/test_soak.py
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

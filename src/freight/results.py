@@ -60,8 +60,8 @@ class Result:
         tallies = np.concatenate(found) if found else None
         return replace(first, segments=columns, winners=winners, flags=flags, tallies=tallies)
 
-    def only(self, rows: Array) -> Result:
-        """The segments of a mask or an index, as if the others had not been scored."""
+    def only(self, rows: Array | slice) -> Result:
+        """The segments of a mask, an index or a slice, as if the others had not been scored."""
         index = np.arange(len(self))[rows]
         return replace(
             self,

@@ -19,6 +19,7 @@ from freight.errors import MissingPart
 from freight.types import Array
 
 _BARE = {"add_special_tokens": False}
+_HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate, which is no character
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,28 +50,14 @@ class Tokeniser:
         self._tokenizer = tokenizer
 
     def __call__(self, texts: Sequence[str]) -> Tokens:
-<<<<<<< HEAD
-        """Tokenise; white space around a text is no part of it."""
-        stripped = [text.strip() for text in texts]
-        found = [encoding.ids for encoding in self._whole().encode_batch_fast(stripped, **_BARE)]
+        """Tokenise; white space around a text is no part of it, and half a character is unknown."""
+        encodings = self._whole().encode_batch_fast(_cleaned(texts), **_BARE)
+        found = [encoding.ids for encoding in encodings]
         counts = np.fromiter(map(len, found), np.int64, len(found))
         offsets = np.concatenate(([0], np.cumsum(counts + self.frame.size)))
         inner = self._inner(offsets)
         ids = np.zeros(int(offsets[-1]), np.int64)
         kind = np.full(len(ids), Kind.SPECIAL, np.uint8)
-=======
-        """Tokenise; white space around a text is no part of it, and half a character is unknown."""
-        encodings = self._encoded([_HALF.sub("\ufffd", text.strip()) for text in texts])
-        opening, closing = len(self.frame.opening), len(self.frame.closing)
-        counts = np.fromiter((len(one) for one in encodings), np.int64, len(encodings))
-        offsets = np.concatenate(([0], np.cumsum(counts + opening + closing)))
-        owner = np.repeat(np.arange(len(counts)), counts)
-        within = np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]
-        inner = offsets[owner] + opening + within
-        rows = np.zeros((5, int(offsets[-1])), np.int64)  # ids, start, end, word, kind
-        rows[3], rows[4] = -1, int(Kind.SPECIAL)
-        lengths, leads = _margins(texts)
->>>>>>> corpus
         for place, token in enumerate(self.frame.opening):
             ids[offsets[:-1] + place] = token
         for place, token in enumerate(self.frame.closing, -len(self.frame.closing)):
