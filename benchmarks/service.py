@@ -4,7 +4,7 @@
 
 A service of one process runs beside this one, and remembers no text. It is held against local
 scoring as it is, and in encoder batches as small as the service's own, which are faster on some
-machines. Rounds are interleaved and the best of each counts, since the machine is shared; the clients
+machines. Rounds are interleaved, and the best of each counts, since the machine is shared; clients
 take their share of it too. Then four times as many clients ask a service with a short queue: those
 who find it full are sent away.
 """
