@@ -233,6 +233,32 @@ def test_what_is_late_is_let_go(light: Offer, monkeypatch: pytest.MonkeyPatch) -
     assert not second.begun
 
 
+def test_it_goes_on_when_all_that_waited_is_late(
+    light: Offer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = [light.wanted("emd")]
+    honest = Worker._warm
+
+    def warmed(self: Worker) -> None:
+        time.sleep(0.6)
+        honest(self)
+
+    monkeypatch.setattr(Worker, "_warm", warmed)
+
+    async def twice(worker: Worker) -> Any:
+        with pytest.raises(Late):
+            await worker.score([("a", ["b"])], wanted)
+        while not worker.ready:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        assert worker.working
+        worker._limits = Limits(seconds=300)
+        return await worker.score([("c", ["d"])], wanted)
+
+    [found], _ = together(light, lambda w: [twice(w)], Limits(seconds=0.3))
+    assert len(found[0]) == 1
+
+
 def test_stopping_answers_what_waits_and_takes_nothing_new(
     light: Offer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

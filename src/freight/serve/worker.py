@@ -119,7 +119,10 @@ class Worker:
             set_threads(self._threads)  # numba counts them thread by thread
         self._warm()
         self.ready = True
-        while pieces := self._gather():
+        while self._queue or not self._stopping:
+            pieces = self._gather()
+            if not pieces:  # nobody waits any more for what had come
+                continue
             start = time.perf_counter()
             self._work(pieces)
             pairs = sum(piece.pairs for piece in pieces)
