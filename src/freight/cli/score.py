@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freight.cli import options
+from freight.cli import options, running
 from freight.cli.options import (
     DEFAULT,
     Wanted,
@@ -18,7 +18,7 @@ from freight.cli.options import (
     parse_settings,
     wanted_metrics,
 )
-from freight.cli.summary import Summary, table_columns
+from freight.cli.summary import Summary
 from freight.data import Corpus
 from freight.data.tables import TableWriter, check_ending
 
@@ -44,8 +44,13 @@ def score(
     preset: options.Preset = None,
     settings: options.Settings = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help=".jsonl .csv .tsv or .parquet")
+        str | None,
+        typer.Option("-o", "--output", help=".jsonl .csv .tsv or .parquet; or a folder/"),
     ] = None,
+    resume: running.Resume = False,
+    form: running.Format = None,
+    shard: running.Size = None,
+    workers: running.Workers = None,
     as_json: options.AsJson = False,
     hyp_column: Annotated[str | None, typer.Option(help="In a table. Default: hyp.")] = None,
     ref_column: Annotated[
@@ -62,8 +67,10 @@ def score(
     Files are plain text, or tables (.csv .tsv .jsonl .parquet), gzipped or not. A single table has
     both sides: the columns hyp, and ref or refs.
     """
-    if output is not None:
-        check_ending(output)
+    folder = running.folder(output, resume, form, shard, workers)
+    path = Path(output) if output is not None and folder is None else None
+    if path is not None:
+        check_ending(path)
     watch = Stopwatch()
     with ExitStack() as stack:
         corpus = stack.enter_context(
@@ -85,7 +92,9 @@ def score(
         )
         watch.lap("load")
         tick = stack.enter_context(progress(len(corpus)))
-        summary = run(wanted, corpus, output, keep=as_json, tick=tick, watch=watch)
+        if folder is not None:
+            return running.run(wanted, corpus, folder, threads, as_json, tick)
+        summary = run(wanted, corpus, path, keep=as_json, tick=tick, watch=watch)
     if as_json:
         summary.print_json(watch.laps)
     else:
@@ -102,7 +111,9 @@ def run(
 ) -> Summary:
     """Learn what has to be learnt, then score chunk by chunk into the file and the summary."""
     import freight
+    from freight.run.shards import table_columns
 
+    columns = [one.columns for one in wanted]
     metrics = [_fitted(one.metric, corpus) for one in wanted]
     watch.lap("learn")
     summary = Summary(wanted, [metric.signature for metric in metrics], keep)
@@ -113,7 +124,7 @@ def run(
             writer = stack.enter_context(TableWriter(output, notes))
         for results in freight.score_stream(metrics, corpus, tick):
             if writer:
-                writer.write(table_columns(wanted, results, len(summary)))
+                writer.write(table_columns(columns, results, len(summary)))
             summary.add(results)
     watch.lap("score")
     return summary

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -43,21 +43,8 @@ class Summary:
 
     def show(self) -> None:
         """A table for people, what was flagged, and the signatures."""
-        console = Console()
-        table = Table("metric", "column", title=f"{self._count} segments")
-        table.add_column("mean", justify="right")
-        for k, one in enumerate(self._wanted):
-            arrows = {c.name: "↑" if c.higher else "↓" for c in one.metric.columns}
-            for name in one.columns:
-                mean = self._system(k)[name]
-                table.add_row(one.metric.name, name + arrows[name], f"{mean:.4f}")
-        console.print(table)
-        for k, one in enumerate(self._wanted):
-            for flag, count in self._flags[k].items():
-                line = f"{one.metric.name}: {count} of {self._count} segments: {flag}"
-                console.print(line, style="yellow", highlight=False)
-        for signature in self._signatures:
-            console.print(signature, style="dim", soft_wrap=True, highlight=False)
+        systems = [self._system(k) for k in range(len(self._wanted))]
+        print_table(self._count, self._wanted, systems, self._flags, self._signatures)
 
     def print_json(self, timings: dict[str, float]) -> None:
         """One object on standard output."""
@@ -81,20 +68,28 @@ class Summary:
         }
 
 
-def table_columns(
-    wanted: Sequence[Wanted], results: "Sequence[Result]", before: int
-) -> dict[str, list[Any]]:
-    """The rows of a chunk, as columns, numbered from how many there were before."""
-    columns: dict[str, list[Any]] = {
-        "segment": list(range(before + 1, before + len(results[0]) + 1))
-    }
-    for one, result in zip(wanted, results, strict=True):
+def print_table(
+    count: int,
+    wanted: Sequence[Wanted],
+    systems: Sequence[Mapping[str, float]],
+    flags: Sequence[Mapping[str, int]],
+    signatures: Sequence[str],
+) -> None:
+    """Means by metric and column, what was flagged, and the signatures."""
+    console = Console()
+    table = Table("metric", "column", title=f"{count} segments")
+    table.add_column("mean", justify="right")
+    for one, system in zip(wanted, systems, strict=True):
+        arrows = {c.name: "↑" if c.higher else "↓" for c in one.metric.columns}
         for name in one.columns:
-            columns[f"{result.name}:{name}"] = result[name].tolist()
-        columns[f"{result.name}:reference"] = result.winners.tolist()
-    every = zip(*(result.flags for result in results), strict=True)
-    columns["flags"] = [sorted({flag for one in segment for flag in one}) for segment in every]
-    return columns
+            table.add_row(one.metric.name, name + arrows[name], f"{system[name]:.4f}")
+    console.print(table)
+    for one, found in zip(wanted, flags, strict=True):
+        for flag, times in found.items():
+            line = f"{one.metric.name}: {times} of {count} segments: {flag}"
+            console.print(line, style="yellow", highlight=False)
+    for signature in signatures:
+        console.print(signature, style="dim", soft_wrap=True, highlight=False)
 
 
 def _number(value: float) -> float | None:

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,27 @@ class Corpus:
 
     def __iter__(self) -> Iterator[tuple[str, list[str]]]:
         """Each hypothesis with its references."""
-        sides = [self._texts(place) for place in range(len(self._files))]
+        return self.since(0)
+
+    def since(self, start: int) -> Iterator[tuple[str, list[str]]]:
+        """The segments but for so many at the start, which are passed over quickly."""
+        sides = [self._texts(place, start) for place in range(len(self._files))]
         for hyp, *refs in zip(*sides, strict=True):
             if refs:
                 yield hyp[0], [text for several in refs for text in several]
             else:
                 yield hyp[0], hyp[1:]
+
+    @property
+    def files(self) -> list[tuple[str, Path]]:
+        """What is read: how it is called, and where it lies."""
+        return [(self._name(path), path) for path in self._files]
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How it is read."""
+        columns = {"hyp_column": self._hyp_column, "ref_columns": self._ref_columns}
+        return {"encoding": self._encoding, **columns}
 
     def __enter__(self) -> Corpus:
         return self
@@ -86,14 +102,14 @@ class Corpus:
     def _name(self, path: Path) -> str:
         return self._shown.get(str(path), str(path))
 
-    def _texts(self, place: int) -> Iterator[list[str]]:
-        """The texts that each segment has in one of the files."""
+    def _texts(self, place: int, start: int = 0) -> Iterator[list[str]]:
+        """The texts that each segment has in one of the files, but for so many at the start."""
         path = self._files[place]
         if not is_table(path):
-            for line in lines(path, self._encoding, self._name(path)):
+            for line in islice(lines(path, self._encoding, self._name(path)), start, None):
                 yield [line.removesuffix("\n").removesuffix("\r")]
             return
-        for number, row in enumerate(rows(path, self._encoding), 1):
+        for number, row in enumerate(rows(path, self._encoding, start), start + 1):
             found: list[str] = []
             if place == 0:
                 found += _cell(row, self._hyp_name(row), path, number)

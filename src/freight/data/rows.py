@@ -7,7 +7,9 @@ import json
 import shutil
 import sys
 import tempfile
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from freight.data.lines import lines, open_bytes
 from freight.errors import InvalidInput
 
 Row = dict[str, Any]
+_BUFFER = 2**16
+"""Bytes of a Parquet column that are read at a time, however large its row groups are."""
 
 
 def is_table(path: Path) -> bool:
@@ -27,30 +31,32 @@ def is_typed(path: Path) -> bool:
     return _ending(path) not in (".csv", ".tsv")
 
 
-def rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
-    """The rows of a table, by name of column."""
-    return FORMATS[_ending(path)](path, encoding)
+def rows(path: Path, encoding: str = "utf-8", start: int = 0) -> Iterator[Row]:
+    """The rows of a table, by name of column, but for so many at the start."""
+    return FORMATS[_ending(path)](path, encoding, start)
 
 
 def _ending(path: Path) -> str:
     return Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
 
 
-def _comma(path: Path, encoding: str) -> Iterator[Row]:
+def _comma(path: Path, encoding: str, start: int) -> Iterator[Row]:
     csv.field_size_limit(sys.maxsize)  # a cell may hold a whole document
     reader = csv.reader(lines(path, encoding))
     try:
-        yield from _named(path, ((reader.line_num, cells or [""]) for cells in reader))
+        named = _named(path, ((reader.line_num, cells or [""]) for cells in reader))
+        yield from islice(named, start, None)
     except csv.Error:
         raise InvalidInput(
             f"line {reader.line_num} of {path} has a carriage return in it; quote its cell"
         ) from None
 
 
-def _tab(path: Path, encoding: str) -> Iterator[Row]:
+def _tab(path: Path, encoding: str, start: int) -> Iterator[Row]:
     """Nothing is quoted or escaped: a cell is what stands between two tabs."""
     ended = (line.removesuffix("\n").removesuffix("\r") for line in lines(path, encoding))
-    return _named(path, ((number, line.split("\t")) for number, line in enumerate(ended, 1)))
+    named = _named(path, ((number, line.split("\t")) for number, line in enumerate(ended, 1)))
+    return islice(named, start, None)
 
 
 def _named(path: Path, numbered: Iterator[tuple[int, list[str]]]) -> Iterator[Row]:
@@ -69,8 +75,8 @@ def _named(path: Path, numbered: Iterator[tuple[int, list[str]]]) -> Iterator[Ro
             yield dict(zip(names, cells, strict=True))
 
 
-def _json_lines(path: Path, encoding: str) -> Iterator[Row]:
-    for number, line in enumerate(lines(path, encoding), 1):
+def _json_lines(path: Path, encoding: str, start: int) -> Iterator[Row]:
+    for number, line in enumerate(islice(lines(path, encoding), start, None), start + 1):
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
@@ -80,7 +86,7 @@ def _json_lines(path: Path, encoding: str) -> Iterator[Row]:
         yield row
 
 
-def _parquet(path: Path, encoding: str) -> Iterator[Row]:
+def _parquet(path: Path, encoding: str, start: int) -> Iterator[Row]:
     import pyarrow
     from pyarrow import parquet
 
@@ -90,14 +96,20 @@ def _parquet(path: Path, encoding: str) -> Iterator[Row]:
             shutil.copyfileobj(stream, plain)
             file = plain
         try:
-            for batch in parquet.ParquetFile(file).iter_batches(1024):
-                yield from batch.to_pylist()
+            table = parquet.ParquetFile(file, buffer_size=_BUFFER)
+            sizes = [table.metadata.row_group(k).num_rows for k in range(table.num_row_groups)]
+            before = [0, *accumulate(sizes)]
+            first = max(bisect_right(before, start, hi=len(sizes)) - 1, 0)
+            skipped = start - before[first]
+            for batch in table.iter_batches(1024, row_groups=list(range(first, len(sizes)))):
+                yield from batch.slice(skipped).to_pylist()
+                skipped = max(skipped - len(batch), 0)
         except pyarrow.ArrowInvalid as error:
             reason = str(error).splitlines()[0]
             raise InvalidInput(f"{path} is not a whole Parquet file ({reason})") from None
 
 
-FORMATS: dict[str, Callable[[Path, str], Iterator[Row]]] = {
+FORMATS: dict[str, Callable[[Path, str, int], Iterator[Row]]] = {
     ".csv": _comma,
     ".tsv": _tab,
     ".jsonl": _json_lines,

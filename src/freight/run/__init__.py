@@ -1,0 +1,6 @@
+"""Runs over files of any size: shards out, resumable, on this machine or on a Ray cluster."""
+
+from freight.run.local import local
+from freight.run.summary import Outcome, Run
+
+__all__ = ["Outcome", "Run", "local"]

@@ -1,0 +1,120 @@
+"""Shards: a fixed number of segments in a row, scored together and written as one file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from freight.clouds import Tick
+from freight.data import Corpus
+from freight.data.tables import encoded
+from freight.pipeline import Segment
+from freight.results import Result, flag_kind
+from freight.scoring import Scorer, score_stream
+
+SHARD = 20_000
+"""Segments in a shard where nothing else is said."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """Segments in a row; `before` is how many come before them."""
+
+    number: int
+    before: int
+    segments: list[Segment]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is kept of a finished shard: the digest of its file, and its part of the summary.
+
+    By metric: the tally that its system scores are made of, and how often each flag was raised.
+    """
+
+    number: int
+    rows: int
+    sha256: str
+    tallies: list[Any]
+    flags: list[dict[str, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """A shard's record, and the bytes of its file."""
+
+    record: Record
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is done to every shard, anywhere: metrics, which columns of each, and the format.
+
+    `notes` go into files that can hold some. Whoever does it, the bytes are the same.
+    """
+
+    metrics: tuple[Scorer, ...]
+    columns: tuple[tuple[str, ...], ...]
+    ending: str
+    notes: Mapping[str, str]
+
+    def __call__(self, shard: Shard, tick: Tick | None = None) -> Finished:
+        """Score a shard, chunk by chunk."""
+        columns: dict[str, list[Any]] = {}
+        tallies: list[Any] = [0.0] * len(self.metrics)
+        flags: list[Counter[str]] = [Counter() for _ in self.metrics]
+        rows = 0
+        for results in score_stream(self.metrics, shard.segments, tick):
+            for name, values in table_columns(self.columns, results, shard.before + rows).items():
+                columns.setdefault(name, []).extend(values)
+            for k, result in enumerate(results):
+                tallies[k] = tallies[k] + result.tally
+                flags[k].update(flag_kind(flag) for found in result.flags for flag in found)
+            rows += len(results[0])
+        content = encoded(self.ending, self.notes, columns)
+        digest = hashlib.sha256(content).hexdigest()
+        plain = [np.asarray(tally).tolist() for tally in tallies]
+        counts = [dict(sorted(found.items())) for found in flags]
+        return Finished(Record(shard.number, rows, digest, plain, counts), content)
+
+
+Engine = Callable[[Task, Iterator[Shard], Tick | None], Iterator[Finished]]
+"""Whoever does the task to all shards, and hands them back in whatever order they are finished."""
+
+
+def count_shards(segments: int, size: int) -> int:
+    """How many shards there are."""
+    return -(-segments // size)
+
+
+def cut(corpus: Corpus, size: int, known: Collection[int]) -> Iterator[Shard]:
+    """The shards that are not known yet; where one ends depends on nothing but the input."""
+    pending = [k for k in range(count_shards(len(corpus), size)) if k not in known]
+    if not pending:
+        return
+    at, stream = pending[0], corpus.since(pending[0] * size)
+    for number in pending:
+        deque(islice(stream, (number - at) * size), maxlen=0)
+        yield Shard(number, number * size, list(islice(stream, size)))
+        at = number + 1
+
+
+def table_columns(
+    columns: Sequence[Sequence[str]], results: Sequence[Result], before: int
+) -> dict[str, list[Any]]:
+    """The rows of a chunk, as columns, numbered from how many there were before."""
+    found: dict[str, list[Any]] = {"segment": list(range(before + 1, before + len(results[0]) + 1))}
+    for names, result in zip(columns, results, strict=True):
+        for name in names:
+            found[f"{result.name}:{name}"] = result[name].tolist()
+        found[f"{result.name}:reference"] = result.winners.tolist()
+    every = zip(*(result.flags for result in results), strict=True)
+    found["flags"] = [sorted({flag for one in segment for flag in one}) for segment in every]
+    return found
