@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import EINVAL, ENOTSUP
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 
@@ -99,11 +100,13 @@ class Folder:
             )
 
     def _settle(self) -> None:
-        """Make the names in the folder durable, where the system can."""
+        """Make the names in the folder durable, where the file system can."""
         file = os.open(self.path, os.O_RDONLY)
         try:
-            with suppress(OSError):
-                os.fsync(file)
+            os.fsync(file)
+        except OSError as error:
+            if error.errno not in (EINVAL, ENOTSUP):
+                raise
         finally:
             os.close(file)
 
