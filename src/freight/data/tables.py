@@ -19,7 +19,7 @@ Columns = Mapping[str, Sequence[Any]]
 def check_ending(path: Path) -> None:
     """Before any work: a place that cannot be written is no surprise at the end of it."""
     if path.suffix not in FORMATS:
-        raise InvalidInput(f"{path} ends in none of {' '.join(FORMATS)}")
+        raise InvalidInput(f"{path} ends in none of {' '.join(FORMATS)}; a folder ends in /")
     if not path.parent.is_dir():
         raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
 
