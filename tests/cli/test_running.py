@@ -147,8 +147,9 @@ def test_a_mistake_is_one_clear_line(
 
 
 def test_ctrl_c_says_how_to_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    inputs = _write(rows(400), "jsonl")
-    arguments = ["score", *inputs, "-o", "out/", *SCORING]
+    inputs = _write(rows(6000), "jsonl")
+    scoring = [part if part != "10" else "150" for part in SCORING]
+    arguments = ["score", *inputs, "-o", "out/", *scoring]
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     with subprocess.Popen(
         [sys.executable, "-c", "from freight.cli import main; main()", *arguments],
@@ -167,7 +168,7 @@ def test_ctrl_c_says_how_to_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch)
     assert f"of 40 shards in out/; go on with  freight {' '.join(arguments)} --resume" in last
     assert "Traceback" not in said
     assert run(monkeypatch, *arguments, "--resume") == 0
-    assert run(monkeypatch, "score", *inputs, "-o", "undisturbed/", *SCORING) == 0
+    assert run(monkeypatch, "score", *inputs, "-o", "undisturbed/", *scoring) == 0
     assert content(folder / "out") == content(folder / "undisturbed")
 
 

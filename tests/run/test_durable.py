@@ -14,6 +14,7 @@ from freight.data import Corpus
 from freight.errors import FreightError, InvalidInput
 from freight.run import local
 from freight.run.folder import Folder
+from freight.run.shards import Finished, Shard, Task
 from runs import SHARD, content, metrics, rows, score, write_input
 
 COUNT = 25
@@ -150,11 +151,14 @@ def test_a_damaged_file_is_made_good(
 def test_only_what_is_missing_is_scored(
     undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from freight.run.shards import Task
-
     path, expected = undisturbed
-    asked = []
-    monkeypatch.setattr(Task, "__call__", _noting(asked, Task.__call__))
+    asked, real = [], Task._finish
+
+    def noting(self: Task, shard: Shard, results: Any) -> Finished:
+        asked.append(shard.number)
+        return real(self, shard, results)
+
+    monkeypatch.setattr(Task, "_finish", noting)
     score(path, tmp_path / "out")
     assert asked == [0, 1, 2]
     for number in (0, 2):
@@ -162,14 +166,6 @@ def test_only_what_is_missing_is_scored(
     score(path, tmp_path / "out", resume=True)
     assert asked == [0, 1, 2, 0, 2]
     assert content(tmp_path / "out") == expected
-
-
-def _noting(asked: list[int], real: Any) -> Any:
-    def call(self: Any, shard: Any, tick: Any = None) -> Any:
-        asked.append(shard.number)
-        return real(self, shard, tick)
-
-    return call
 
 
 def test_what_was_learnt_is_learnt_once(
@@ -307,17 +303,14 @@ def test_the_input_may_move(tmp_path: Path) -> None:
 def test_input_that_changes_meanwhile_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from freight.run.shards import Task
+    path, real = write_input(tmp_path, 25), Task._finish
 
-    path, real = write_input(tmp_path, 25), Task.__call__
-
-    def meddle(self: Any, shard: Any, tick: Any = None) -> Any:
-        done = real(self, shard, tick)
+    def meddle(self: Task, shard: Shard, results: Any) -> Finished:
         if shard.number == 1:
             os.utime(path, (0, 0))
-        return done
+        return real(self, shard, results)
 
-    monkeypatch.setattr(Task, "__call__", meddle)
+    monkeypatch.setattr(Task, "_finish", meddle)
     with pytest.raises(FreightError, match="changed while it was being scored"):
         score(path, tmp_path / "out")
     assert "shard-00001.parquet" not in content(tmp_path / "out")

@@ -165,6 +165,8 @@ def _records(folder: Folder, manifest: Manifest) -> list[Record]:
 def _closed(folder: Folder, task: Task, manifest: Manifest, records: list[Record]) -> Run:
     """The journal in order, the summary, and the mark that all is there."""
     names = [_name(manifest, record.number) for record in records]
+    if len(names) != count_shards(manifest.segments, manifest.shard):
+        raise FreightError(f"shards are missing in {folder.path}; go on with --resume")
     files = tuple(folder.path / name for name in names)
     run = Run(folder.path, files, manifest.segments, summed(task, records))
     folder.write(JOURNAL, b"".join(_line(manifest, record) for record in records))

@@ -52,14 +52,13 @@ def local(
 
 def _here(task: Task, shards: Iterator[Shard], tick: Tick | None) -> Iterator[Finished]:
     """The engine of one process: this one."""
-    for shard in shards:
-        try:
-            yield task(shard, tick)
-        except RuntimeError as error:
-            if isinstance(error, FreightError) or "CUDA error" not in str(error):
-                raise
-            reason = str(error).splitlines()[0]
-            raise FreightError(f"the GPU failed ({reason}); go on with --resume") from error
+    try:
+        yield from task(shards, tick)
+    except RuntimeError as error:
+        if "CUDA error" not in str(error):
+            raise
+        reason = str(error).splitlines()[0]
+        raise FreightError(f"the GPU failed ({reason}); go on with --resume") from error
 
 
 def _gpus(metrics: Sequence[Scorer]) -> int:

@@ -1,7 +1,7 @@
 """Shards shared out among processes, one for each GPU or for some of the cores.
 
-A worker holds two shards, so that it never waits for the next one. One that dies is done without:
-its shards go to the others.
+A worker asks for a shard when it begins the one that it got last, so that it never waits. One that
+dies is done without: its shards go to the others.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import Any, Literal
 
 from freight.clouds import Tick
 from freight.errors import FreightError
 from freight.run.shards import Finished, Shard, Task
 
-_HELD = 2
+MORE: Literal["more"] = "more"
+"""What a worker says when it wants a shard; nothing in return means that it should finish up."""
+
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
@@ -44,26 +46,14 @@ class Processes:
         first = next(shards, None)
         if first is None:
             return
-        pending, workers = _Pending(first, shards), self._started(task)
+        crew = _Crew(self._started(task), deque([first]), shards)
         try:
-            while True:
-                _hand_out(pending, workers)
-                busy = {worker.pipe: worker for worker in workers if worker.held}
-                if not busy:
-                    return
-                for ready in wait(list(busy)):
-                    worker = busy[ready]  # type: ignore[index]
-                    done = worker.answer()
-                    if done is None:
-                        workers.remove(worker)
-                        pending.back(worker, left=len(workers))
-                        continue
-                    _hand_out(pending, workers)
-                    if tick:
-                        tick(done.record.rows)
-                    yield done
+            for done in crew.work():
+                if tick:
+                    tick(done.record.rows)
+                yield done
         finally:
-            for worker in workers:
+            for worker in crew.workers:
                 worker.stop()
 
     def _started(self, task: Task) -> list[_Worker]:
@@ -83,55 +73,41 @@ class Processes:
 
 
 @dataclass(eq=False)
-class _Worker:
-    number: int
-    pipe: Connection[Any, Any]
-    process: BaseProcess
-    held: deque[Shard] = field(default_factory=deque)
-    fault: str = "it was killed, perhaps for want of memory"
+class _Crew:
+    """The workers, the shards that came back from dead ones, and those not handed out yet."""
 
-    def give(self, shard: Shard) -> None:
-        self.held.append(shard)
-        self.tell(shard)
+    workers: list[_Worker]
+    back: deque[Shard]
+    rest: Iterator[Shard]
+    ended: bool = False
 
-    def tell(self, what: Task | Shard) -> None:
-        with suppress(OSError):  # it has died; reading from it will say so
-            self.pipe.send(what)
+    def work(self) -> Iterator[Finished]:
+        """Hand out and take in until nothing is left."""
+        while True:
+            for worker in self.workers:
+                if worker.idle:
+                    self._give(worker)
+            if self.ended and not self.back and not any(worker.held for worker in self.workers):
+                return
+            speaking = {worker.pipe: worker for worker in self.workers}
+            for pipe in wait(list(speaking)):
+                answer = speaking[pipe].answer()  # type: ignore[index]
+                if answer is None:
+                    self._lose(speaking[pipe])  # type: ignore[index]
+                elif answer != MORE:
+                    yield answer
 
-    def answer(self) -> Finished | None:
-        """The shard that it has finished; nothing where it is of no more use."""
-        try:
-            answer = self.pipe.recv()
-        except (EOFError, OSError):
-            return None
-        if isinstance(answer, FreightError):
-            raise answer
-        if isinstance(answer, str):
-            self.fault = answer
-            return None
-        self.held.popleft()
-        found: Finished = answer
-        return found
+    def _give(self, worker: _Worker) -> None:
+        shard = self.back.popleft() if self.back else next(self.rest, None)
+        self.ended = self.ended or shard is None
+        if shard is not None or worker.held:
+            worker.give(shard)
 
-    def stop(self) -> None:
-        self.pipe.close()
-        self.process.kill()
-        self.process.join()
-
-
-class _Pending:
-    """Shards to be handed out: first those that came back."""
-
-    def __init__(self, first: Shard, rest: Iterator[Shard]) -> None:
-        self._back, self._rest = deque([first]), rest
-
-    def next(self) -> Shard | None:
-        return self._back.popleft() if self._back else next(self._rest, None)
-
-    def back(self, worker: _Worker, left: int) -> None:
-        self._back.extend(worker.held)
+    def _lose(self, worker: _Worker) -> None:
+        self.workers.remove(worker)
+        self.back.extend(worker.held.values())
         worker.stop()
-        if not left:
+        if not self.workers:
             raise FreightError(
                 f"the last worker process failed: {worker.fault}; go on with --resume"
             )
@@ -140,12 +116,46 @@ class _Pending:
         )
 
 
-def _hand_out(pending: _Pending, workers: list[_Worker]) -> None:
-    while True:
-        idlest = min(workers, key=lambda worker: len(worker.held))
-        if len(idlest.held) >= _HELD or (shard := pending.next()) is None:
-            return
-        idlest.give(shard)
+@dataclass(eq=False)
+class _Worker:
+    number: int
+    pipe: Connection[Any, Any]
+    process: BaseProcess
+    held: dict[int, Shard] = field(default_factory=dict)
+    idle: bool = False
+    fault: str = "it was killed, perhaps for want of memory"
+
+    def give(self, shard: Shard | None) -> None:
+        if shard is not None:
+            self.held[shard.number] = shard
+        self.idle = False
+        self.tell(shard)
+
+    def tell(self, what: Task | Shard | None) -> None:
+        with suppress(OSError):  # it has died; reading from it will say so
+            self.pipe.send(what)
+
+    def answer(self) -> Finished | Literal["more"] | None:
+        """What it has finished, or that it wants more; nothing where it is of no more use."""
+        try:
+            answer: Finished | Exception | Literal["more"] = self.pipe.recv()
+        except (EOFError, OSError):
+            return None
+        if isinstance(answer, FreightError):
+            raise answer
+        if isinstance(answer, Exception):
+            self.fault = str(answer)
+            return None
+        if isinstance(answer, Finished):
+            del self.held[answer.record.number]
+        else:
+            self.idle = True
+        return answer
+
+    def stop(self) -> None:
+        self.pipe.close()
+        self.process.kill()
+        self.process.join()
 
 
 def _visible_gpus() -> list[str]:
@@ -164,20 +174,26 @@ def _serve(pipe: Connection[Any, Any], gpu: str | None, threads: int) -> None:
 
     set_threads(threads)
     task: Task = pipe.recv()
-    inbox: SimpleQueue[Shard] = SimpleQueue()
+    inbox: SimpleQueue[Shard | None] = SimpleQueue()
     Thread(target=_receive, args=(pipe, inbox), daemon=True).start()
-    while True:
-        shard = inbox.get()
-        try:
-            pipe.send(task(shard))
-        except FreightError as error:
-            pipe.send(error)
-        except Exception as error:
-            pipe.send(traceback.format_exception_only(error)[-1].strip())
-            return
+    try:
+        while True:
+            for done in task(_asked_for(pipe, inbox)):
+                pipe.send(done)
+    except FreightError as error:
+        pipe.send(error)
+    except Exception as error:
+        pipe.send(RuntimeError(traceback.format_exception_only(error)[-1].strip()))
 
 
-def _receive(pipe: Connection[Any, Any], inbox: SimpleQueue[Shard]) -> None:
+def _asked_for(pipe: Connection[Any, Any], inbox: SimpleQueue[Shard | None]) -> Iterator[Shard]:
+    pipe.send(MORE)
+    while (shard := inbox.get()) is not None:
+        pipe.send(MORE)
+        yield shard
+
+
+def _receive(pipe: Connection[Any, Any], inbox: SimpleQueue[Shard | None]) -> None:
     try:
         while True:
             inbox.put(pipe.recv())

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
-
-import numpy as np
 
 from freight.clouds import Tick
 from freight.data import Corpus
@@ -65,24 +63,31 @@ class Task:
     ending: str
     notes: Mapping[str, str]
 
-    def __call__(self, shard: Shard, tick: Tick | None = None) -> Finished:
-        """Score a shard, chunk by chunk."""
-        columns: dict[str, list[Any]] = {}
-        tallies: list[Any] = [0.0] * len(self.metrics)
-        flags: list[Counter[str]] = [Counter() for _ in self.metrics]
-        rows = 0
-        for results in score_stream(self.metrics, shard.segments, tick):
-            for name, values in table_columns(self.columns, results, shard.before + rows).items():
-                columns.setdefault(name, []).extend(values)
-            for k, result in enumerate(results):
-                tallies[k] = tallies[k] + result.tally
-                flags[k].update(flag_kind(flag) for found in result.flags for flag in found)
-            rows += len(results[0])
+    def __call__(self, shards: Iterable[Shard], tick: Tick | None = None) -> Iterator[Finished]:
+        """Score shards in one stream, so that nothing stands still between two of them."""
+        begun: deque[Shard] = deque()
+        waiting: list[list[Result]] = [[] for _ in self.metrics]
+        for results in score_stream(self.metrics, _segments(shards, begun), tick):
+            for parts, result in zip(waiting, results, strict=True):
+                parts.append(result)
+            while begun and sum(map(len, waiting[0])) >= len(begun[0].segments):
+                size = len(begun[0].segments)
+                whole = [Result.joined(parts) for parts in waiting]
+                waiting = [[_part(one, slice(size, None))] for one in whole]
+                yield self._finish(begun.popleft(), [_part(one, slice(size)) for one in whole])
+
+    def _finish(self, shard: Shard, results: Sequence[Result]) -> Finished:
+        columns = table_columns(self.columns, results, shard.before)
         content = encoded(self.ending, self.notes, columns)
-        digest = hashlib.sha256(content).hexdigest()
-        plain = [np.asarray(tally).tolist() for tally in tallies]
-        counts = [dict(sorted(found.items())) for found in flags]
-        return Finished(Record(shard.number, rows, digest, plain, counts), content)
+        flags = [Counter(flag_kind(f) for found in one.flags for f in found) for one in results]
+        record = Record(
+            number=shard.number,
+            rows=len(shard.segments),
+            sha256=hashlib.sha256(content).hexdigest(),
+            tallies=[one.tally.tolist() for one in results],
+            flags=[dict(sorted(found.items())) for found in flags],
+        )
+        return Finished(record, content)
 
 
 Engine = Callable[[Task, Iterator[Shard], Tick | None], Iterator[Finished]]
@@ -104,6 +109,23 @@ def cut(corpus: Corpus, size: int, known: Collection[int]) -> Iterator[Shard]:
         deque(islice(stream, (number - at) * size), maxlen=0)
         yield Shard(number, number * size, list(islice(stream, size)))
         at = number + 1
+
+
+def _segments(shards: Iterable[Shard], begun: deque[Shard]) -> Iterator[Segment]:
+    """The segments of all shards, end to end; whose they are is noted."""
+    for shard in shards:
+        begun.append(shard)
+        yield from shard.segments
+
+
+def _part(result: Result, rows: slice) -> Result:
+    return replace(
+        result,
+        segments={name: values[rows] for name, values in result.segments.items()},
+        winners=result.winners[rows],
+        flags=result.flags[rows],
+        tallies=None if result.tallies is None else result.tallies[rows],
+    )
 
 
 def table_columns(
