@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-import freight
 from freight.data import Corpus
 from freight.errors import FreightError
 from freight.run import local
-from runs import content, metrics, score, write_input
+from runs import Failing, content, in_small_chunks, metrics, score, write_input
 
-COUNT = 65
+COUNT = 155
 
 
 @pytest.fixture(scope="module")
@@ -21,19 +20,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[st
     path = write_input(folder, COUNT)
     score(path, folder / "out")
     return path, content(folder / "out")
-
-
-class Killing:
-    """Kills as many of the workers as it is told to once a shard is there."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-
-    def __call__(self, rows: float) -> None:
-        if rows:
-            for worker in multiprocessing.active_children()[: self.count]:
-                worker.kill()
-            self.count = 0
 
 
 def test_the_number_of_workers_changes_no_byte(
@@ -51,8 +37,9 @@ def test_a_worker_that_dies_is_done_without(
     undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path
 ) -> None:
     path, expected = undisturbed
+    dying = in_small_chunks(notes=tmp_path, deaths=1)
     with pytest.warns(UserWarning, match="failed: it was killed, .*; the others go on"):
-        score(path, tmp_path / "out", workers=2, tick=Killing(1))
+        score(path, tmp_path / "out", workers=2, metrics=dying)
     assert content(tmp_path / "out") == expected
 
 
@@ -60,32 +47,17 @@ def test_when_the_last_worker_dies_the_run_can_be_resumed(
     undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path
 ) -> None:
     path, expected = undisturbed
+    dying = in_small_chunks(notes=tmp_path, deaths=2)
     with (
         pytest.warns(UserWarning, match="the others go on"),
         pytest.raises(
-            FreightError, match=r"the last worker process failed: .* go on with --resume"
+            FreightError, match=r"no worker is left; the last one failed: .* go on with --resume"
         ),
     ):
-        score(path, tmp_path / "out", workers=2, tick=Killing(2))
+        score(path, tmp_path / "out", workers=2, metrics=dying)
     assert not multiprocessing.active_children()
     score(path, tmp_path / "out", resume=True)
     assert content(tmp_path / "out") == expected
-
-
-class Failing:
-    """A metric that cannot score."""
-
-    def __init__(self, error: Exception) -> None:
-        self._inner: Any = freight.load("chrf")
-        self.error = error
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._inner, name)
-
-    def read(self, *_: Any) -> Any:
-        raise self.error
 
 
 def fail(error: Exception, folder: Path, **options: Any) -> None:

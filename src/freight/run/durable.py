@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from freight.clouds import Tick
 from freight.data import Corpus
@@ -20,13 +20,25 @@ from freight.data.tables import FORMATS
 from freight.errors import FreightError, InvalidInput
 from freight.run import learnt
 from freight.run.folder import Folder
-from freight.run.manifest import MANIFEST, Manifest
+from freight.run.manifest import MANIFEST, Manifest, Surroundings
 from freight.run.seals import opened, sealed
-from freight.run.shards import SHARD, Engine, Record, Task, count_shards, cut
+from freight.run.shards import SHARD, Finished, Record, Shard, Task, count_shards, cut
 from freight.run.summary import SUMMARY, Run, summed
 from freight.scoring import Scorer
 
 JOURNAL = "shards.jsonl"
+
+
+class Engine(Protocol):
+    """Whoever does the task to all shards."""
+
+    def look(self, metrics: Sequence[Scorer]) -> Surroundings:
+        """What the scores of these metrics depend on, there where they are made."""
+        ...
+
+    def work(self, task: Task, shards: Iterator[Shard], tick: Tick | None) -> Iterator[Finished]:
+        """The finished shards, in whatever order."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -66,14 +78,19 @@ def carry_out(request: Request, engine: Engine, tick: Tick | None = None) -> Run
     with folder.held():
         stamps = _stamps(corpus)
         chosen = request.metrics, request.wanted, request.shard, request.ending
-        manifest = _begun(folder, Manifest.of(corpus, *chosen), request.resume)
-        task, manifest = _prepared(folder, request, manifest)
+        asked = Manifest.of(corpus, *chosen, engine.look(request.metrics))
+        manifest = _begun(folder, asked, request.resume)
+        metrics, manifest = _taught(folder, request, manifest)
+        signed = engine.look(metrics).signatures
+        notes = {metric.name: line for metric, line in zip(metrics, signed, strict=True)}
+        task = Task(tuple(metrics), tuple(request.wanted), request.ending, notes)
         known = _verified(folder, manifest)
         folder.write(JOURNAL, b"".join(_line(manifest, one) for one in _sorted(known)))
         folder.write(MANIFEST, replace(manifest, complete=False).written())
         if tick:
             tick(sum(record.rows for record in known.values()))
-        for done in engine(task, cut(corpus, request.shard, known), tick):
+        shards = cut(corpus, request.shard, known)
+        for done in () if _whole(manifest, known) else engine.work(task, shards, tick):
             if _stamps(corpus) != stamps:
                 raise FreightError("the input was changed while it was being scored; begin anew")
             folder.write(_name(manifest, done.record.number), done.content)
@@ -130,21 +147,18 @@ def _unknown(folder: Folder, manifest: Manifest) -> Manifest:
     return manifest
 
 
-def _prepared(folder: Folder, request: Request, manifest: Manifest) -> tuple[Task, Manifest]:
-    """What is to be done to each shard, by metrics that have learnt what they need."""
+def _taught(folder: Folder, request: Request, manifest: Manifest) -> tuple[list[Scorer], Manifest]:
+    """The metrics, having learnt what they need, now or before."""
     metrics = list(request.metrics)
-    if any(metric.needs_fitting for metric in metrics):
-        content = folder.read(learnt.LEARNT)
-        known = content is not None and manifest.learnt == _digest(content)
-        if known and content and learnt.restorable(metrics):
-            metrics = learnt.restored(metrics, content)
-        else:
-            metrics = learnt.fitted(metrics, request.corpus)
-            content = learnt.written(metrics)
-            folder.write(learnt.LEARNT, content)
-            manifest = replace(manifest, learnt=_digest(content))
-    notes = {metric.name: metric.signature for metric in metrics}
-    return Task(tuple(metrics), tuple(request.wanted), request.ending, notes), manifest
+    if not any(metric.needs_fitting for metric in metrics):
+        return metrics, manifest
+    content = folder.read(learnt.LEARNT)
+    if content and manifest.learnt == _digest(content) and learnt.restorable(metrics):
+        return learnt.restored(metrics, content), manifest
+    metrics = learnt.fitted(metrics, request.corpus)
+    content = learnt.written(metrics)
+    folder.write(learnt.LEARNT, content)
+    return metrics, replace(manifest, learnt=_digest(content))
 
 
 def _verified(folder: Folder, manifest: Manifest) -> dict[int, Record]:
@@ -165,7 +179,7 @@ def _records(folder: Folder, manifest: Manifest) -> list[Record]:
 def _closed(folder: Folder, task: Task, manifest: Manifest, records: list[Record]) -> Run:
     """The journal in order, the summary, and the mark that all is there."""
     names = [_name(manifest, record.number) for record in records]
-    if len(names) != count_shards(manifest.segments, manifest.shard):
+    if not _whole(manifest, names):
         raise FreightError(f"shards are missing in {folder.path}; go on with --resume")
     files = tuple(folder.path / name for name in names)
     run = Run(folder.path, files, manifest.segments, summed(task, records))
@@ -173,6 +187,10 @@ def _closed(folder: Folder, task: Task, manifest: Manifest, records: list[Record
     folder.write(SUMMARY, run.written())
     folder.write(MANIFEST, manifest.finished().written())
     return run
+
+
+def _whole(manifest: Manifest, shards: Collection[Any]) -> bool:
+    return len(shards) == count_shards(manifest.segments, manifest.shard)
 
 
 def _line(manifest: Manifest, record: Record) -> bytes:

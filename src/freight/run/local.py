@@ -15,9 +15,10 @@ from freight.data import Corpus
 from freight.encoding.keeping import device_of
 from freight.errors import FreightError
 from freight.kernels import set_threads
-from freight.run.durable import Request, carry_out
+from freight.run.durable import Engine, Request, carry_out
+from freight.run.manifest import Surroundings
 from freight.run.processes import Processes
-from freight.run.shards import SHARD, Engine, Finished, Shard, Task
+from freight.run.shards import SHARD, Finished, Shard, Task
 from freight.run.summary import Run
 from freight.scoring import Scorer
 
@@ -45,20 +46,25 @@ def local(
     count = workers or max(gpus, 1)
     request = Request(metrics, corpus, Path(output), resume, shard, ending, columns)
     share = threads or max((os.cpu_count() or 1) // count, 1)
-    engine: Engine = _here if count == 1 else Processes(count, share, gpus > 0)
+    engine: Engine = _Here() if count == 1 else Processes(count, share, gpus > 0)
     with _threads(share if threads or count > 1 else None):  # signatures tell what workers do
         return carry_out(request, engine, tick)
 
 
-def _here(task: Task, shards: Iterator[Shard], tick: Tick | None) -> Iterator[Finished]:
+class _Here:
     """The engine of one process: this one."""
-    try:
-        yield from task(shards, tick)
-    except RuntimeError as error:
-        if "CUDA error" not in str(error):
-            raise
-        reason = str(error).splitlines()[0]
-        raise FreightError(f"the GPU failed ({reason}); go on with --resume") from error
+
+    def look(self, metrics: Sequence[Scorer]) -> Surroundings:
+        return Surroundings.here(metrics)
+
+    def work(self, task: Task, shards: Iterator[Shard], tick: Tick | None) -> Iterator[Finished]:
+        try:
+            yield from task(shards, tick)
+        except RuntimeError as error:
+            if "CUDA error" not in str(error):
+                raise
+            reason = str(error).splitlines()[0]
+            raise FreightError(f"the GPU failed ({reason}); go on with --resume") from error
 
 
 def _gpus(metrics: Sequence[Scorer]) -> int:

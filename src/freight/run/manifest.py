@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from freight.data import Corpus
 from freight.run.seals import digest, opened, sealed
@@ -16,6 +16,20 @@ from freight.scoring import Scorer
 
 MANIFEST = "manifest.json"
 _DECIDING = ("version", "input", "metrics", "shard", "format")
+
+
+class Surroundings(NamedTuple):
+    """What scores depend on where they are made: signatures, the device and the libraries."""
+
+    signatures: list[str]
+    device: str
+    libraries: dict[str, str]
+
+    @classmethod
+    def here(cls, metrics: Sequence[Scorer]) -> Surroundings:
+        """Those of this process."""
+        known = {name: version(name) for name in ("numpy", "pyarrow", "torch")}
+        return cls([metric.signature for metric in metrics], _device(), known)
 
 
 @dataclass(frozen=True)
@@ -45,14 +59,15 @@ class Manifest:
         columns: Sequence[Sequence[str]],
         shard: int,
         ending: str,
+        there: Surroundings,
     ) -> Manifest:
         """The manifest of a run that is about to begin; reads the input for its digests."""
         from freight import __version__
 
         files = [_file(shown, path) for shown, path in corpus.files]
         described = [
-            {"name": one.name, "columns": list(names), "signature": one.signature}
-            for one, names in zip(metrics, columns, strict=True)
+            {"name": one.name, "columns": list(names), "signature": signature}
+            for one, names, signature in zip(metrics, columns, there.signatures, strict=True)
         ]
         return cls(
             version=__version__,
@@ -61,8 +76,8 @@ class Manifest:
             metrics=described,
             shard=shard,
             format=ending.removeprefix("."),
-            libraries={name: version(name) for name in ("numpy", "pyarrow", "torch")},
-            device=_device(),
+            libraries=there.libraries,
+            device=there.device,
         )
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -88,10 +88,6 @@ class Task:
             flags=[dict(sorted(found.items())) for found in flags],
         )
         return Finished(record, content)
-
-
-Engine = Callable[[Task, Iterator[Shard], Tick | None], Iterator[Finished]]
-"""Whoever does the task to all shards, and hands them back in whatever order they are finished."""
 
 
 def count_shards(segments: int, size: int) -> int:
