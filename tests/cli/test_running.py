@@ -120,6 +120,8 @@ MISTAKES = {
     "no folder": (["-o", "x", "--resume"], "--resume is for runs into a folder; write -o x/"),
     "nowhere": (["--workers", "2"], "--workers is for runs into a folder; write -o out/"),
     "format": (["-o", "out/", "--format", "xls"], "--format xls; there is parquet, jsonl"),
+    "engine": (["-o", "out/", "--engine", "spark"], "--engine spark; there is local, ray"),
+    "address": (["-o", "out/", "--address", "auto"], "say --engine ray too"),
     "full": (["-o", "full/"], "full is not empty; go on with what is there by --resume"),
     "foreign": (["-o", "full/", "--resume"], "full holds thesis.tex; name another folder"),
     "a file": (["-o", "input.jsonl/"], "input.jsonl cannot be written: File exists"),

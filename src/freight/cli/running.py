@@ -3,14 +3,14 @@
 import json
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from freight.cli.options import Wanted
+from freight.cli.options import Wanted, given
 from freight.cli.summary import print_table
 from freight.data import Corpus
 from freight.errors import InvalidInput
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from freight.run import Run
 
 FORMATS = ("parquet", "jsonl", "csv", "tsv")
+ENGINES = ("local", "ray")
 
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder.")]
 Format = Annotated[str | None, typer.Option("--format", help=f"In a folder: {', '.join(FORMATS)}.")]
@@ -31,30 +32,44 @@ Workers = Annotated[
 ]
 
 
+Engine = Annotated[
+    str | None, typer.Option(help=f"Who scores, for a folder: {', '.join(ENGINES)}.")
+]
+Address = Annotated[str | None, typer.Option(help="Of a Ray cluster. Default: $RAY_ADDRESS.")]
+
+
 @dataclass(frozen=True)
 class Folder:
     """Where a run goes, and what was said about it."""
 
     path: Path
-    resume: bool
+    engine: str
     form: str
-    shard: int | None
-    workers: int | None
+    said: dict[str, Any]
 
 
 def folder(
-    output: str | None, resume: bool, form: str | None, shard: int | None, workers: int | None
+    output: str | None,
+    engine: str | None = None,
+    form: str | None = None,
+    address: str | None = None,
+    **said: Any,
 ) -> Folder | None:
     """The folder that is meant by an output; nothing where it is a file, or none is given."""
     if output is None or not (output.endswith("/") or Path(output).is_dir()):
-        said = {"--resume": resume, "--format": form, "--shard": shard, "--workers": workers}
-        if any(said.values()):
-            option = next(name for name, value in said.items() if value)
-            raise InvalidInput(f"{option} is for runs into a folder; write -o {output or 'out'}/")
+        every = {"engine": engine, "format": form, "address": address, **said}
+        for name in (name for name, value in every.items() if value):
+            raise InvalidInput(f"--{name} is for runs into a folder; write -o {output or 'out'}/")
         return None
-    if form is not None and form not in FORMATS:
-        raise InvalidInput(f"--format {form}; there is {', '.join(FORMATS)}")
-    return Folder(Path(output), resume, form or FORMATS[0], shard, workers)
+    found = Folder(Path(output), engine or ENGINES[0], form or FORMATS[0], given(**said))
+    for name, value, there in (("engine", found.engine, ENGINES), ("format", found.form, FORMATS)):
+        if value not in there:
+            raise InvalidInput(f"--{name} {value}; there is {', '.join(there)}")
+    if address is None:
+        return found
+    if found.engine != "ray":
+        raise InvalidInput("--address is that of a Ray cluster; say --engine ray too")
+    return replace(found, said={**found.said, "address": address})
 
 
 def run(
@@ -66,21 +81,18 @@ def run(
     tick: "Tick | None",
 ) -> None:
     """Score into the folder, and say what came of it; Ctrl-C says how to go on."""
-    from freight.run import local
-    from freight.run.shards import SHARD
+    from freight.run import local, on_ray
 
+    engine: Any = {"local": local, "ray": on_ray}[place.engine]
     try:
-        done = local(
+        done = engine(
             [one.metric for one in wanted],
             corpus,
             place.path,
-            resume=place.resume,
-            shard=place.shard or SHARD,
             ending=f".{place.form}",
             columns=[one.columns for one in wanted],
-            workers=place.workers,
-            threads=threads,
             tick=tick,
+            **given(**place.said, threads=threads),
         )
     except KeyboardInterrupt:
         _stopped(place.path)

@@ -51,6 +51,8 @@ def score(
     form: running.Format = None,
     shard: running.Size = None,
     workers: running.Workers = None,
+    engine: running.Engine = None,
+    address: running.Address = None,
     as_json: options.AsJson = False,
     hyp_column: Annotated[str | None, typer.Option(help="In a table. Default: hyp.")] = None,
     ref_column: Annotated[
@@ -67,7 +69,8 @@ def score(
     Files are plain text, or tables (.csv .tsv .jsonl .parquet), gzipped or not. A single table has
     both sides: the columns hyp, and ref or refs.
     """
-    folder = running.folder(output, resume, form, shard, workers)
+    said = {"resume": resume, "shard": shard, "workers": workers}
+    folder = running.folder(output, engine, form, address, **said)
     path = Path(output) if output is not None and folder is None else None
     if path is not None:
         check_ending(path)
