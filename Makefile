@@ -24,6 +24,7 @@ bench: .venv/ready-dev
 	$(BIN)/python benchmarks/text.py
 	$(BIN)/python benchmarks/words.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/ray_engine.py
 
 SCORES ?= benchmarks/results/reproduction
 reproduction: .venv/ready-dev
@@ -37,6 +38,8 @@ studies: .venv/ready-dev
 
 soak: .venv/ready-dev
 	FREIGHT_KILLS=100 $(BIN)/python -m pytest -q tests/encoding/test_cached.py -k killed
+	FREIGHT_KILLS=200 FREIGHT_KILL_LOG=benchmarks/results/kills.jsonl \
+		$(BIN)/python -m pytest -q tests/run/test_killed.py
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
