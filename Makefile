@@ -8,8 +8,9 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 
 demo: .venv/ready
 	@$(BIN)/python examples/first_plan.py
+	@mkdir -p build
 	@$(BIN)/freight score examples/hyp.txt examples/ref.txt \
-		-m lazy-emd -m bary-score -m wrd-score -m std
+		-m lazy-emd -m bary-score -m wrd-score -m std -o build/demo.html
 
 test: .venv/ready-dev lint
 	$(BIN)/python -m pytest -n 2
@@ -24,6 +25,7 @@ bench: .venv/ready-dev
 	$(BIN)/python benchmarks/text.py
 	$(BIN)/python benchmarks/words.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/service.py
 	$(BIN)/python benchmarks/ray_engine.py
 
 SCORES ?= benchmarks/results/reproduction
@@ -40,6 +42,8 @@ soak: .venv/ready-dev
 	FREIGHT_KILLS=100 $(BIN)/python -m pytest -q tests/encoding/test_cached.py -k killed
 	FREIGHT_KILLS=200 FREIGHT_KILL_LOG=benchmarks/results/kills.jsonl \
 		$(BIN)/python -m pytest -q tests/run/test_killed.py
+	FREIGHT_FUZZ=20000 $(BIN)/python -m pytest -q tests/test_fuzz.py
+	FREIGHT_SOAK_SECONDS=600 $(BIN)/python -m pytest -q -s tests/serve/test_soak.py
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -50,7 +54,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/ready: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP_INSTALL) -e '.[embedded]'
+	$(PIP_INSTALL) -e '.[embedded,report]'
 	@touch $@
 
 .venv/ready-dev: .venv/ready

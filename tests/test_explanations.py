@@ -76,6 +76,16 @@ def test_counterparts_are_quoted_as_the_text_has_them() -> None:
     assert seen.counterparts("hyp", 0) == ("the young", "in")
     assert seen.counterparts("ref", 4) == ("b",)
     assert seen.counterparts("ref", 2) == ()
+    spread = view(side("a b"), side("r s t u v w"), np.full((2, 6), 1 / 12))
+    assert spread.counterparts("hyp", 0) == ("r s t u v w",)
+
+
+def test_a_unit_that_stays_on_itself_has_its_counterparts_in_the_text() -> None:
+    hyp, ref = side("boy sat"), side("man boy")
+    ref = replace(ref, spans=np.array([[0, 3], [-1, -1]]))
+    stays = view(hyp, ref, [[0.05, 0.45], [0.45, 0.0]])
+    assert stays.counterparts("hyp", 0) == ("man",)
+    assert view(hyp, ref, [[0.0, 0.5], [0.5, 0.0]]).counterparts("hyp", 0) == ()
 
 
 def test_additions_and_omissions() -> None:

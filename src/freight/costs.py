@@ -128,9 +128,11 @@ class Neighbours:
 
 def _inside(pairs: Pairs, cost: Tensor) -> Tensor:
     """1 where both units exist (pair, unit, unit), 0 in the padding."""
-    place = torch.arange(cost.shape[1], device=cost.device)
-    sides = (torch.as_tensor(n, device=cost.device) for n in (pairs.hyp_sizes, pairs.ref_sizes))
-    hyp, ref = (place < size[:, None] for size in sides)
+    sides = zip((pairs.hyp_sizes, pairs.ref_sizes), cost.shape[1:], strict=True)
+    hyp, ref = (
+        torch.arange(width, device=cost.device) < torch.as_tensor(n, device=cost.device)[:, None]
+        for n, width in sides
+    )
     return (hyp[:, :, None] & ref[:, None, :]).to(cost.dtype)
 
 

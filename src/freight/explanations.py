@@ -15,6 +15,7 @@ from freight.types import Array, Problem
 
 _TIE = 1e-12
 _LEAST = 0.2  # of what a unit moves, for the other end to be called a counterpart
+_NOTHING = 0.05  # of a unit's mass, for it to be matched to nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,18 +125,16 @@ class View:
     def counterparts(self, side: str, unit: int) -> tuple[str, ...]:
         """What a unit was matched to, in the plan in which its side has a say.
 
-        That is where a fifth of what it moves, or more, ended; a unit that is not in the other text
-        can be there all the same, and is no counterpart.
+        That is where a fifth of what it moves, or more, ended, or else most of it. What stays on
+        itself although the other text does not have it found no counterpart there.
         """
         flow = own_plan(self.plans, side).flow
-        moved = flow[unit] if side == "hyp" else flow[:, unit]
-        weight, other = getattr(self, side).weights[unit], self.ref if side == "hyp" else self.hyp
-        if moved.sum() < 0.05 * weight or moved.sum() <= 0:
+        own, other = (self.hyp, self.ref) if side == "hyp" else (self.ref, self.hyp)
+        same = np.array([name == own.names[unit] for name in other.names])
+        moved = (flow if side == "hyp" else flow.T)[unit] * ~(same & (other.spans[:, 0] < 0))
+        if moved.sum() <= _NOTHING * own.weights[unit]:
             return ()
-        strong = np.flatnonzero(moved >= _LEAST * moved.sum())
-        name = getattr(self, side).names[unit]
-        itself = [other.spans[k, 0] < 0 and other.names[k] == name for k in strong]
-        return other.quoted(strong[~np.array(itself)])
+        return other.quoted(np.flatnonzero(moved >= min(_LEAST * moved.sum(), moved.max())))
 
     def to_dict(self) -> dict[str, Any]:
         """In the words of JSON, with where the mass of either side went in each plan."""

@@ -11,7 +11,7 @@ import torch
 
 from freight.errors import InvalidInput
 from freight.kernels import kernel, summing
-from freight.pairings import Pairs, Places, buckets
+from freight.pairings import Pairs, Places, buckets, check_cells
 from freight.types import Array
 from freight.weightings import Measures
 
@@ -50,6 +50,7 @@ class Joint:
             masses, moved = _remainders(units, masses)
         sides = [_Side.of(units, mass) for mass in masses]
         for width, _, which in buckets(np.maximum(sides[0].sizes, sides[1].sizes), STEP):
+            check_cells(width, width)
             (one, a, here), (two, b, there) = (side.gather(units, which, width) for side in sides)
             sizes = sides[0].sizes[which], sides[1].sizes[which]
             cosines = np.zeros((len(which), width, width))

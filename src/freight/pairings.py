@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from freight.errors import InvalidInput
 from freight.transfers import sent
 from freight.types import Array
 from freight.weightings import Measures
@@ -16,6 +17,9 @@ STEP = 16
 CELLS = 2**16
 GPU_CELLS = 2**20
 """How many numbers the costs of a batch are."""
+WIDE = 4096
+MOST_CELLS = 2**29
+"""Beyond this width a side is padded to its own length; beyond so many cells there is no matrix."""
 
 
 class Places(NamedTuple):
@@ -63,13 +67,18 @@ class Pairs(NamedTuple):
 def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
     """Gather the pairs of an index (pair, 2) batch by batch; rows past the last are dummies.
 
-    Both sides are padded to the longer one rounded up, and every shape has its number of rows.
+    Both sides are padded to the longer one rounded up, and every shape has its number of rows; a
+    pair with a very long side is alone in its batch, and padded to the lengths of its own sides.
     """
     sizes = np.diff(hyp.offsets)[index[:, 0]], np.diff(ref.offsets)[index[:, 1]]
     cells = GPU_CELLS if hyp.points.is_cuda else CELLS
     for width, rows, which in buckets(np.maximum(*sizes), cells=cells):
+        widths = [width, width]
+        if width > WIDE:
+            widths = [int(_rounded_up(size[which[0]], STEP)) for size in sizes]
+        check_cells(*widths)
         sides = [
-            _gather(measures, index[which, side], int(width), rows)
+            _gather(measures, index[which, side], widths[side], rows)
             for side, measures in enumerate((hyp, ref))
         ]
         points, weights, counts = zip(*sides, strict=True)
@@ -81,12 +90,25 @@ def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
 
 def buckets(sizes: Array, step: int = STEP, cells: int = CELLS) -> Iterator[tuple[int, int, Array]]:
     """Widths, the longest first, with their number of rows, and which of the sizes go together."""
-    widths = np.maximum(-(-sizes // step) * step, step)
+    widths = _rounded_up(sizes, step)
     for width in np.unique(widths)[::-1]:
         same = np.flatnonzero(widths == width)
         rows = max(1, cells // int(width) ** 2)
         for start in range(0, len(same), rows):
             yield int(width), rows, same[start : start + rows]
+
+
+def check_cells(hyp: int, ref: int) -> None:
+    """Refuse two texts whose cost would not fit in memory."""
+    if hyp * ref > MOST_CELLS:
+        raise InvalidInput(
+            f"two texts of up to {hyp:,} and {ref:,} units are too long to be matched with each"
+            " other; cut them into pieces"
+        )
+
+
+def _rounded_up(sizes: Array, step: int) -> Array:
+    return np.maximum(-(-sizes // step) * step, step)
 
 
 def _gather(

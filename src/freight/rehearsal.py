@@ -9,6 +9,7 @@ import numpy as np
 
 from freight.blend import Blend
 from freight.clouds import Encoder, Tick
+from freight.encoding import remembered
 from freight.encoding.remembered import Remembered
 from freight.metric import Metric
 from freight.pipeline import Chunk, Priced, Scored, Segment, chunks, measured, price, read
@@ -22,9 +23,10 @@ _Key = tuple[object, ...]
 
 
 class Memories:
-    """One remembering encoder for each encoder, whoever uses it."""
+    """One remembering encoder for each encoder, whoever uses it; `limit` is its bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = remembered.LIMIT) -> None:
+        self._limit = limit
         self._encoders: dict[Encoder, Remembered] = {}
 
     def remembering(self, scorer: Scorer) -> Scorer:
@@ -38,7 +40,7 @@ class Memories:
     def _of(self, metric: Metric) -> Metric:
         encoder = metric.encoder
         if not isinstance(encoder, Remembered):
-            encoder = self._encoders.setdefault(encoder, Remembered(encoder))
+            encoder = self._encoders.setdefault(encoder, Remembered(encoder, self._limit))
         return replace(metric, encoder=encoder)
 
 

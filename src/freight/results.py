@@ -60,6 +60,17 @@ class Result:
         tallies = np.concatenate(found) if found else None
         return replace(first, segments=columns, winners=winners, flags=flags, tallies=tallies)
 
+    def only(self, rows: Array | slice) -> Result:
+        """The segments of a mask, an index or a slice, as if the others had not been scored."""
+        index = np.arange(len(self))[rows]
+        return replace(
+            self,
+            segments={name: values[index] for name, values in self.segments.items()},
+            winners=self.winners[index],
+            flags=tuple(self.flags[k] for k in index),
+            tallies=None if self.tallies is None else self.tallies[index],
+        )
+
     def __getitem__(self, column: str) -> Array:
         """One number a segment."""
         return self.segments[column]
@@ -79,6 +90,14 @@ class Result:
             return self.tallies.sum(axis=0)
         values = list(self.segments.values())
         return np.array([[np.nansum(x) for x in values], [np.isfinite(x).sum() for x in values]])
+
+    @property
+    def row_tallies(self) -> Array:
+        """What the tally is the sum of: numbers for each segment, (segment, ...)."""
+        if self.tallies is not None:
+            return self.tallies
+        values = np.stack(list(self.segments.values()), axis=1)
+        return np.stack((np.nan_to_num(values, nan=0.0), np.isfinite(values)), axis=1)
 
     def system_of(self, tally: Array) -> dict[str, float]:
         """System scores out of a tally, or a sum of several."""

@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,23 @@ def test_settings_and_layers_reach_the_metric() -> None:
 def test_written_to_a_file(tmp_path: Path) -> None:
     run(HYP, REF, "-m", "emd", "-o", str(tmp_path / "it.json"))
     assert json.loads((tmp_path / "it.json").read_text())["metric"] == "emd"
+    run("The <b>boy</b>.", REF, "-m", "std", "-m", "emd", "-o", str(tmp_path / "it.html"))
+    page = (tmp_path / "it.html").read_text()
+    assert "<b>boy" not in page
+    assert "slicker" in page
+    run(HYP, REF, "-m", "emd", "-o", str(tmp_path / "it.png"))
+    assert (tmp_path / "it.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_page_needs_its_extra(tmp_path: Path, monkeypatch: Any) -> None:
+    found = freight.load("emd", encoder="hashed").explain(HYP, REF)
+    shown = found._repr_html_()
+    assert shown is not None
+    assert "slicker" in shown
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert freight.load("emd", encoder="hashed").explain(HYP, REF)._repr_html_() is None
+    with pytest.raises(freight.MissingPart, match=r"freight\[report\]"):
+        found.save(tmp_path / "it.html")
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,28 @@ def test_shards_are_what_a_file_would_be(
     assert [line for part in lines for line in part] == whole
 
 
+@pytest.mark.parametrize("way", ["files", "column"])
+def test_systems_are_told_apart(way: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = rows(COUNT)
+    for name, step in (("one", 1), ("two", 2), ("ref", 3)):
+        texts = [given[step * k % COUNT]["hyp"] or "a" for k in range(COUNT)]
+        Path(f"{name}.txt").write_text(_lines(texts))
+    inputs = ["one.txt", "ref.txt", "--against", "two.txt"]
+    if way == "column":
+        records = [{**row, "system": "ab"[k % 2]} for k, row in enumerate(given)]
+        Path("input.jsonl").write_text(_lines([json.dumps(record) for record in records]))
+        inputs = ["input.jsonl"]
+    assert run(monkeypatch, "score", *inputs, "-o", "out/", *SCORING) == 0
+    (folder / "out/shard-00001.parquet").unlink()
+    assert run(monkeypatch, "score", *inputs, "-o", "out/", "--resume", *SCORING) == 0
+    arguments = [part for part in SCORING if part not in ("--shard", "10")]
+    assert run(monkeypatch, "score", *inputs, "-o", "whole.parquet", *arguments) == 0
+    shards = sorted((folder / "out").glob("shard-*"))
+    found = pyarrow.concat_tables([pyarrow.parquet.read_table(shard) for shard in shards])
+    assert found.equals(pyarrow.parquet.read_table("whole.parquet"))
+    assert found.column_names[:2] == ["segment", "system"]
+
+
 def test_json_is_the_summary(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -120,6 +142,7 @@ MISTAKES = {
     "no folder": (["-o", "x", "--resume"], "--resume is for runs into a folder; write -o x/"),
     "nowhere": (["--workers", "2"], "--workers is for runs into a folder; write -o out/"),
     "format": (["-o", "out/", "--format", "xls"], "--format xls; there is parquet, jsonl"),
+    "besides": (["-o", "out/", "-o", "x.csv"], "out/ is a folder; a run into one writes nothing"),
     "engine": (["-o", "out/", "--engine", "spark"], "--engine spark; there is local, ray"),
     "address": (["-o", "out/", "--address", "auto"], "say --engine ray too"),
     "full": (["-o", "full/"], "full is not empty; go on with what is there by --resume"),

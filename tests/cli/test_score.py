@@ -1,5 +1,6 @@
 """`freight score` as a user runs it, mistakes included."""
 
+import csv
 import gzip
 import json
 import subprocess
@@ -77,6 +78,40 @@ def test_files_by_their_ending(
     assert "emd:objective" not in rows[0]
 
 
+def test_systems_are_compared(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "far.txt").write_text("a b c\nd\ne f\n")
+    arguments = ["hyp.txt", "ref.txt", "--against", "far.txt", "-m", "emd", "--encoder", "hashed"]
+    assert run(monkeypatch, files, "score", *arguments, "-o", "scores.csv", "-o", "page.html") == 0
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("hyp", "far", "95 % interval", "written: page.html"))
+    assert "emd transport↓" in (files / "page.html").read_text(encoding="utf-8")
+    with (files / "scores.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(row["segment"], row["system"]) for row in rows[:3]] == [
+        ("1", "hyp"), ("1", "far"), ("2", "hyp"),
+    ]  # fmt: skip
+    assert run(monkeypatch, files, "score", *arguments, "--json") == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert whole["system"] == ["hyp", "far"] * 3
+    systems = whole["metrics"][0]["systems"]["transport"]
+    alone = freight.load("emd", encoder="hashed").score(HYPS, REFS)
+    assert systems["hyp"]["score"] == pytest.approx(alone.system["transport"])
+    assert systems["hyp"]["low"] <= systems["hyp"]["score"] <= systems["hyp"]["high"]
+    assert 0 < systems["hyp"]["p"]["far"] <= 1
+
+
+def test_a_page_says_what_was_asked_for(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = "-m", "lazy-emd:objective", "-m", "bleu", "--encoder", "hashed", "--explain", "1"
+    arguments = "score", "hyp.txt", "ref.txt", "ref.gz", *metrics, "-o", "page.html"
+    assert run(monkeypatch, files, *arguments) == 0
+    page = (files / "page.html").read_text(encoding="utf-8")
+    assert "lazy-emd objective↓" in page
+    assert "lazy-emd transport↓" not in page
+    assert page.count("data-key=") == 2  # the worst and the best by lazy-emd; bleu has no plan
+
+
 MISTAKES = {
     "no file": (["nowhere.txt", "ref.txt"], "there is no file nowhere.txt"),
     "lengths": (["hyp.txt", "short.txt"], "hyp.txt has 3 segments but short.txt has 1"),
@@ -95,6 +130,7 @@ MISTAKES = {
     "value": (["hyp.txt", "ref.txt", "--set", "hyp"], "--set hyp=0.5"),
     "layer": (["hyp.txt", "ref.txt", "--layer", "12"], "layer 12 is out of range"),
     "ending": (["hyp.txt", "ref.txt", "-o", "scores.xls"], "ends in none of .jsonl"),
+    "no page": (["hyp.txt", "ref.txt", "-o", "no/page.html"], "there is no folder no"),
     "folder": (["hyp.txt", "ref.txt", "-o", "no/scores.csv"], "there is no folder no"),
     "encoder": (["hyp.txt", "ref.txt", "--encoder", "./no"], "there is no folder no"),
     "hub": (["hyp.txt", "ref.txt", "--encoder", "no/model"], "could not be loaded"),

@@ -127,3 +127,43 @@ def test_a_long_cell_and_lines_that_unicode_would_break(tmp_path: Path) -> None:
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="there is no file"):
         Corpus(str(tmp_path), [str(tmp_path)])
+
+
+def test_systems_in_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl"
+    said = [("amber", 7), ("beryl", 8), ("beryl", 7), ("amber", 9), ("beryl", 7), (None, 9)]
+    write(path, [{"hyp": "a", "ref": "b", "system": x, "segment": k} for x, k in said])
+    places = Corpus(str(path)).places
+    assert places is not None
+    assert places.names == ("amber", "beryl", "unnamed")
+    assert places.systems.tolist() == [0, 1, 1, 0, 1, 2]
+    assert places.segments.tolist() == [0, 1, 0, 2, 3, 2]  # the second 7 of beryl is another input
+    assert places.rows_of(1).tolist() == [2, 1, 4]
+
+
+def test_systems_without_segments_follow_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    write(path, [{"hyp": "a", "ref": "b", "system": x} for x in ("amber", "amber", "be\nryl")])
+    places = Corpus(str(path)).places
+    assert places is not None
+    assert places.names == ("amber", "be\ufffdryl")
+    assert places.segments.tolist() == [0, 1, 0]
+    write(path, [{"hyp": "a", "ref": "b", "system": ""}])
+    assert Corpus(str(path)).places is None
+
+
+def test_systems_in_files_take_turns(tmp_path: Path) -> None:
+    for name, lines in {"one.txt": "a\nb", "two.de.txt": "c\nd", "ref.txt": "r\ns"}.items():
+        (tmp_path / name).write_text(lines)
+    one, two, ref = (str(tmp_path / name) for name in ("one.txt", "two.de.txt", "ref.txt"))
+    corpus = Corpus(one, [ref], others=[two])
+    assert len(corpus) == 4
+    assert list(corpus) == [("a", ["r"]), ("c", ["r"]), ("b", ["s"]), ("d", ["s"])]
+    assert list(corpus.references()) == ["r", "s"]
+    assert corpus.places is not None
+    assert corpus.places.names == ("one", "two.de")
+    assert corpus.places.segments.tolist() == [0, 0, 1, 1]
+    with pytest.raises(InvalidInput, match=r"one\.txt is given twice"):
+        Corpus(one, [ref], others=[one])
+    with pytest.raises(InvalidInput, match="has no references; give a file of them after"):
+        Corpus(one, others=[two])

@@ -61,7 +61,7 @@ def load(
         given = settings if column is None else {**settings, "column": column}
         return load(name, **{**preset_settings(name, preset), **given})
     _check_numbers(name, settings)
-    scorer: Scorer = _factory(name)(**settings)
+    scorer: Scorer = factory(name)(**settings)
     return scorer if column is None else _led_by(scorer, column)
 
 
@@ -79,46 +79,47 @@ def preset_settings(name: str, preset: str) -> dict[str, Any]:
 
 def parameters(name: str) -> list[str]:
     """What can be set of a metric."""
-    return [*inspect.signature(_factory(name)).parameters, "preset", "column"]
+    return [*inspect.signature(factory(name)).parameters, "preset", "column"]
 
 
 def is_continuous(name: str, parameter: str) -> bool:
     """Whether a parameter of a metric takes any number, rather than whole ones or names."""
-    found = inspect.signature(_factory(name)).parameters.get(parameter)
+    found = inspect.signature(factory(name)).parameters.get(parameter)
     return found is not None and "float" in str(found.annotation)
 
 
 def default_encoder(name: str) -> str:
     """What a metric encodes with where nothing is said."""
-    return str(inspect.signature(_factory(name)).parameters["encoder"].default)
+    return str(inspect.signature(factory(name)).parameters["encoder"].default)
 
 
 def presets(name: str) -> dict[str, dict[str, Any]]:
     """The settings that a metric knows by name: its paper's, its authors' code's, and others."""
-    return dict(getattr(inspect.getmodule(_factory(name)), "PRESETS", {}))
+    return dict(getattr(inspect.getmodule(factory(name)), "PRESETS", {}))
 
 
 def metrics() -> dict[str, str]:
     """What there is to score with, and what it is."""
-    return {name: (inspect.getdoc(_factory(name)) or "").split("\n")[0] for name in METRICS}
+    return {name: (inspect.getdoc(factory(name)) or "").split("\n")[0] for name in METRICS}
 
 
-def _check_numbers(name: str, settings: Mapping[str, Any]) -> None:
-    """Refuse texts where a parameter takes nothing but numbers."""
-    there = inspect.signature(_factory(name)).parameters
-    for setting, value in settings.items():
-        annotation = there[setting].annotation
-        kinds = get_args(annotation) or (annotation,)
-        if {float, int} & {*kinds} and str not in kinds and isinstance(value, str):
-            raise InvalidInput(f"{setting}={value!r} of {name} is not a number")
-
-
-def _factory(name: str) -> Any:
+def factory(name: str) -> Any:
+    """The function that makes a metric; its parameters are what can be set."""
     if name not in METRICS:
         near = difflib.get_close_matches(str(name), METRICS, 3, 0.4) or list(METRICS)
         raise InvalidInput(f"there is no metric {name!r}; did you mean {', '.join(near)}?")
     module, function = METRICS[name].split(":")
     return getattr(import_module(f"freight.catalogue.{module}"), function)
+
+
+def _check_numbers(name: str, settings: Mapping[str, Any]) -> None:
+    """Refuse texts where a parameter takes nothing but numbers."""
+    there = inspect.signature(factory(name)).parameters
+    for setting, value in settings.items():
+        annotation = there[setting].annotation
+        kinds = get_args(annotation) or (annotation,)
+        if {float, int} & {*kinds} and str not in kinds and isinstance(value, str):
+            raise InvalidInput(f"{setting}={value!r} of {name} is not a number")
 
 
 def _led_by(scorer: Any, column: str) -> Any:

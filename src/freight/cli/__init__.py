@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from freight.cli import cache, explain, judge, listing, sample, score, train, tune
+from freight.cli import cache, explain, judge, listing, sample, score, serve, train, tune
 from freight.errors import FreightError
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app.command("explain")(explain.explain)
 app.command("judge")(judge.judge)
 app.command("tune")(tune.tune)
 app.command("sample")(sample.sample)
+app.command("serve")(serve.serve)
 app.command("metrics")(listing.metrics)
 app.command("encoders")(listing.encoders)
 app.command("version")(listing.version)

@@ -3,6 +3,7 @@
 import json
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ import typer
 from rich.console import Console
 
 from freight.cli.options import Wanted, given
-from freight.cli.summary import print_table
+from freight.cli.summary import means_table, print_notes
 from freight.data import Corpus
 from freight.errors import InvalidInput
 
@@ -49,18 +50,22 @@ class Folder:
 
 
 def folder(
-    output: str | None,
+    outputs: Sequence[str],
     engine: str | None = None,
     form: str | None = None,
     address: str | None = None,
     **said: Any,
 ) -> Folder | None:
-    """The folder that is meant by an output; nothing where it is a file, or none is given."""
-    if output is None or not (output.endswith("/") or Path(output).is_dir()):
+    """The folder that is meant by the outputs; nothing where they are files, or none is given."""
+    output = next((one for one in outputs if one.endswith("/") or Path(one).is_dir()), None)
+    if output is None:
         every = {"engine": engine, "format": form, "address": address, **said}
         for name in (name for name, value in every.items() if value):
-            raise InvalidInput(f"--{name} is for runs into a folder; write -o {output or 'out'}/")
+            wrong = next(iter(outputs), "out")
+            raise InvalidInput(f"--{name} is for runs into a folder; write -o {wrong}/")
         return None
+    if len(outputs) > 1:
+        raise InvalidInput(f"{output} is a folder; a run into one writes nothing besides")
     found = Folder(Path(output), engine or ENGINES[0], form or FORMATS[0], given(**said))
     for name, value, there in (("engine", found.engine, ENGINES), ("format", found.form, FORMATS)):
         if value not in there:
@@ -116,6 +121,8 @@ def _show(wanted: list[Wanted], done: "Run", as_json: bool) -> None:
     if as_json:
         print(json.dumps(json.loads(done.written())))
         return
-    outcomes = [(one.system, one.flags, one.signature) for one in done.outcomes]
-    print_table(done.segments, wanted, *zip(*outcomes, strict=True))
-    Console().print(f"{len(done.files)} shards in {done.folder}/", highlight=False)
+    console, outcomes = Console(), done.outcomes
+    console.print(means_table(done.segments, wanted, [one.system for one in outcomes]))
+    flags, signatures = [one.flags for one in outcomes], [one.signature for one in outcomes]
+    print_notes(done.segments, wanted, flags, signatures)
+    console.print(f"{len(done.files)} shards in {done.folder}/", highlight=False)

@@ -43,9 +43,17 @@ def score(
     lang: options.Lang = None,
     preset: options.Preset = None,
     settings: options.Settings = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HYP", help="Another system's hypotheses for the same references; repeatable."
+        ),
+    ] = None,
     output: Annotated[
-        str | None,
-        typer.Option("-o", "--output", help=".jsonl .csv .tsv or .parquet; or a folder/"),
+        list[str] | None,
+        typer.Option(
+            "-o", "--output", help="Scores, .jsonl .csv .tsv .parquet; a folder/; a page, .html."
+        ),
     ] = None,
     resume: running.Resume = False,
     form: running.Format = None,
@@ -53,6 +61,9 @@ def score(
     workers: running.Workers = None,
     engine: running.Engine = None,
     address: running.Address = None,
+    explain: Annotated[
+        int, typer.Option(min=0, help="On a page: so many of the worst and of the best segments.")
+    ] = 10,
     as_json: options.AsJson = False,
     hyp_column: Annotated[str | None, typer.Option(help="In a table. Default: hyp.")] = None,
     ref_column: Annotated[
@@ -67,17 +78,16 @@ def score(
     """Score each hypothesis against its reference, or the best of its references.
 
     Files are plain text, or tables (.csv .tsv .jsonl .parquet), gzipped or not. A single table has
-    both sides: the columns hyp, and ref or refs.
+    both sides: the columns hyp, and ref or refs. Several systems, from --against or by the column
+    system of a table, are compared.
     """
     said = {"resume": resume, "shard": shard, "workers": workers}
-    folder = running.folder(output, engine, form, address, **said)
-    path = Path(output) if output is not None and folder is None else None
-    if path is not None:
-        check_ending(path)
+    folder = running.folder(output or (), engine, form, address, **said)
+    tables, pages = _outputs([] if folder else [Path(one) for one in output or ()])
     watch = Stopwatch()
     with ExitStack() as stack:
         corpus = stack.enter_context(
-            Corpus(hyp, refs or (), encoding, hyp_column, ref_column or ())
+            Corpus(hyp, refs or (), encoding, hyp_column, ref_column or (), against or ())
         )
         watch.lap("read")
         names = metric or [DEFAULT]
@@ -97,47 +107,81 @@ def score(
         tick = stack.enter_context(progress(len(corpus)))
         if folder is not None:
             return running.run(wanted, corpus, folder, threads, as_json, tick)
-        summary = run(wanted, corpus, path, keep=as_json, tick=tick, watch=watch)
+        metrics = [_fitted(one.metric, corpus) for one in wanted]
+        watch.lap("learn")
+        keep = as_json or bool(pages)
+        summary = Summary(wanted, [one.signature for one in metrics], keep, corpus.places)
+        run(wanted, metrics, corpus, tables, summary, tick)
+        watch.lap("score")
+        if pages:
+            _write_pages(wanted, metrics, corpus, summary, pages, explain)
+            watch.lap("report")
     if as_json:
         summary.print_json(watch.laps)
-    else:
-        summary.show()
+        return
+    summary.show()
+    for path in pages:
+        typer.echo(f"written: {path}")
 
 
 def run(
     wanted: list[Wanted],
+    metrics: "list[Scorer]",
     corpus: Corpus,
-    output: Path | None,
-    keep: bool,
+    tables: list[Path],
+    summary: Summary,
     tick: "Tick | None",
-    watch: "Stopwatch",
-) -> Summary:
-    """Learn what has to be learnt, then score chunk by chunk into the file and the summary."""
+) -> None:
+    """Score chunk by chunk into the files and the summary."""
     import freight
-    from freight.run.shards import table_columns
+    from freight.run.shards import row_names, table_columns
 
     columns = [one.columns for one in wanted]
-    metrics = [_fitted(one.metric, corpus) for one in wanted]
-    watch.lap("learn")
-    summary = Summary(wanted, [metric.signature for metric in metrics], keep)
     with ExitStack() as stack:
-        writer = None
-        if output is not None:
-            notes = {metric.name: metric.signature for metric in metrics}
-            writer = stack.enter_context(TableWriter(output, notes))
+        notes = {metric.name: metric.signature for metric in metrics}
+        writers = [stack.enter_context(TableWriter(path, notes)) for path in tables]
         for results in freight.score_stream(metrics, corpus, tick):
-            if writer:
-                writer.write(table_columns(columns, results, len(summary)))
+            names = row_names(corpus, len(summary), len(results[0]))
+            for writer in writers:
+                writer.write(table_columns(names, columns, results))
             summary.add(results)
-    watch.lap("score")
-    return summary
+
+
+def _outputs(paths: list[Path]) -> tuple[list[Path], list[Path]]:
+    """Tables and pages, all of which can be written."""
+    pages = [path for path in paths if path.suffix in (".html", ".htm")]
+    tables = [path for path in paths if path not in pages]
+    for path in tables:
+        check_ending(path)
+    if pages:
+        from freight.report.html import check_page
+
+        for path in pages:
+            check_page(path)
+    return tables, pages
+
+
+def _write_pages(
+    wanted: list[Wanted],
+    metrics: "list[Scorer]",
+    corpus: Corpus,
+    summary: Summary,
+    pages: list[Path],
+    explain: int,
+) -> None:
+    from freight.report.corpus import Scored, write_corpus_report
+
+    columns = [one.columns for one in wanted]
+    known = summary.standings
+    scored = Scored(summary.results, corpus, corpus.places, metrics, columns, known)
+    for path in pages:
+        write_corpus_report(scored, path, explain)
 
 
 def _fitted(metric: "Scorer", corpus: Corpus) -> "Scorer":
     if not metric.needs_fitting:
         return metric
-    refs = (ref for _, several in corpus for ref in several)
-    return metric.fit(refs, (hyp for hyp, _ in corpus), "given texts")
+    return metric.fit(corpus.references(), (hyp for hyp, _ in corpus), "given texts")
 
 
 @contextmanager

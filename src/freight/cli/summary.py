@@ -1,28 +1,44 @@
-"""What is said at the end of a run: means, flags, signatures; as a table or as JSON."""
+"""What is said at the end of a run: scores, flags, signatures; as a table or as JSON."""
 
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from freight.cli.options import Wanted
 
 if TYPE_CHECKING:
+    from freight.data.places import Places
+    from freight.judge.standings import Standing
     from freight.results import Result
 
 
 class Summary:
-    """Sums over the chunks of a run; the segments themselves are kept only where asked for."""
+    """Sums over the chunks of a run; the scores of segments are kept only where asked for.
 
-    def __init__(self, wanted: Sequence[Wanted], signatures: Sequence[str], keep: bool) -> None:
-        self._wanted, self._signatures = wanted, signatures
+    Systems are compared with each other where `places` has several of them, which takes all scores.
+    """
+
+    def __init__(
+        self,
+        wanted: Sequence[Wanted],
+        signatures: Sequence[str],
+        keep: bool,
+        places: "Places | None" = None,
+    ) -> None:
+        self._wanted, self._signatures, self._places = wanted, signatures, places
+        self._several = places is not None and len(places.names) > 1
         self._tallies: list[Any] = [0.0] * len(wanted)
         self._last: Sequence[Result] = ()
         self._flags: list[Counter[str]] = [Counter() for _ in wanted]
-        self._kept: list[list[Result]] | None = [[] for _ in wanted] if keep else None
+        self._kept: list[list[Result]] | None = None
+        if keep or self._several:
+            self._kept = [[] for _ in wanted]
         self._count = 0
 
     def __len__(self) -> int:
@@ -41,15 +57,60 @@ class Summary:
         self._last = results
         self._count += len(results[0])
 
+    @property
+    def results(self) -> "list[Result]":
+        """What was kept, a result a metric."""
+        from freight.results import Result
+
+        return [Result.joined(parts) for parts in self._kept or ()]
+
     def show(self) -> None:
         """A table for people, what was flagged, and the signatures."""
+        Console().print(self._systems_table() if self._several else self._table())
+        print_notes(self._count, self._wanted, self._flags, self._signatures)
+
+    def _table(self) -> Table:
         systems = [self._system(k) for k in range(len(self._wanted))]
-        print_table(self._count, self._wanted, systems, self._flags, self._signatures)
+        return means_table(self._count, self._wanted, systems)
+
+    def _systems_table(self) -> Table:
+        """Every column's systems, the best first, and whether each beats the next."""
+        table = Table("metric", "column", "system", title=f"{self._count} segments")
+        for name in ("score", "95 % interval", "p over the next"):
+            table.add_column(name, justify="right")
+        for one, standings in zip(self._wanted, self.standings, strict=True):
+            for standing in standings:
+                names = one.metric.name, standing.column + _arrows(one)[standing.column]
+                for rank, system in enumerate(standing.order):
+                    value, _, low, high, _ = standing.scores[system]
+                    following = standing.order[rank + 1 : rank + 2]
+                    p = "".join(f"{standing.beats[system, other]:.3f}" for other in following)
+                    numbers = f"{value:.4f}", f"{low:.4f} – {high:.4f}", p
+                    shown = names if rank == 0 else ("", "")
+                    table.add_row(*shown, Text(standing.names[system]), *numbers)
+                table.add_section()
+        return table
+
+    @cached_property
+    def standings(self) -> "list[list[Standing]]":
+        """By metric, the columns asked for; nothing where there are not several systems."""
+        from freight.judge.standings import standings
+
+        if self._places is None or not self._several:
+            return []
+        found = []
+        for one, result in zip(self._wanted, self.results, strict=True):
+            by_column = {standing.column: standing for standing in standings(result, self._places)}
+            found.append([by_column[name] for name in one.columns])
+        return found
 
     def print_json(self, timings: dict[str, float]) -> None:
         """One object on standard output."""
         records = [self._record(k) for k in range(len(self._wanted))]
-        print(json.dumps({"segments": self._count, "metrics": records, "timings": timings}))
+        for record, standings in zip(records, self.standings, strict=False):
+            record["systems"] = {standing.column: _compared(standing) for standing in standings}
+        rows = {} if self._places is None else self._places.columns(0, self._count)
+        print(json.dumps({"segments": self._count, "metrics": records, **rows, "timings": timings}))
 
     def _system(self, k: int) -> dict[str, float]:
         every = self._last[k].system_of(self._tallies[k])
@@ -68,28 +129,50 @@ class Summary:
         }
 
 
-def print_table(
-    count: int,
-    wanted: Sequence[Wanted],
-    systems: Sequence[Mapping[str, float]],
-    flags: Sequence[Mapping[str, int]],
-    signatures: Sequence[str],
-) -> None:
-    """Means by metric and column, what was flagged, and the signatures."""
-    console = Console()
+def means_table(
+    count: int, wanted: Sequence[Wanted], systems: Sequence[Mapping[str, float]]
+) -> Table:
+    """System scores by metric and column."""
     table = Table("metric", "column", title=f"{count} segments")
     table.add_column("mean", justify="right")
     for one, system in zip(wanted, systems, strict=True):
-        arrows = {c.name: "↑" if c.higher else "↓" for c in one.metric.columns}
         for name in one.columns:
-            table.add_row(one.metric.name, name + arrows[name], f"{system[name]:.4f}")
-    console.print(table)
+            table.add_row(one.metric.name, name + _arrows(one)[name], f"{system[name]:.4f}")
+    return table
+
+
+def print_notes(
+    count: int,
+    wanted: Sequence[Wanted],
+    flags: Sequence[Mapping[str, int]],
+    signatures: Sequence[str],
+) -> None:
+    """What was flagged, and the signatures."""
+    console = Console()
     for one, found in zip(wanted, flags, strict=True):
         for flag, times in found.items():
             line = f"{one.metric.name}: {times} of {count} segments: {flag}"
             console.print(line, style="yellow", highlight=False)
     for signature in signatures:
         console.print(signature, style="dim", soft_wrap=True, highlight=False)
+
+
+def _compared(standing: "Standing") -> dict[str, Any]:
+    """Each system with its interval, and the p that it beats each of the others."""
+    found = {}
+    for k, name in enumerate(standing.names):
+        value, _, low, high, _ = map(_number, standing.scores[k])
+        beats = {
+            other: _number(p)
+            for other, p in zip(standing.names, standing.beats[k], strict=True)
+            if other != name
+        }
+        found[name] = {"score": value, "low": low, "high": high, "p": beats}
+    return found
+
+
+def _arrows(one: Wanted) -> dict[str, str]:
+    return {column.name: "↑" if column.higher else "↓" for column in one.metric.columns}
 
 
 def _number(value: float) -> float | None:

@@ -12,18 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from freight.data.lines import lines
+from freight.data.places import UNNAMED, Places
 from freight.data.rows import Row, is_table, rows
 from freight.errors import InvalidInput
 
 STDIN = "-"
-HYP, REF, REFS = "hyp", "ref", "refs"
+HYP, REF, REFS, SYSTEM = "hyp", "ref", "refs", "system"
 
 
 class Corpus:
     """Segments (hyp, refs) out of one table, or out of a file of hypotheses and some of references.
 
+    Further files of hypotheses are other systems for the same references, and take turns with the
+    first, segment by segment; in one table systems are told apart by the column `system`. `places`
+    says which system each row is of, where any is named.
+
     All files are read through once at the beginning, so that a fault in the last line is no
-    surprise after hours of work, and again at each iteration; nothing is kept in memory. Standard
+    surprise after hours of work, and again at each iteration; no text is kept in memory. Standard
     input is spooled to a file. Use it as a context, which removes that file.
     """
 
@@ -34,44 +39,42 @@ class Corpus:
         encoding: str = "utf-8",
         hyp_column: str | None = None,
         ref_columns: Sequence[str] = (),
+        others: Sequence[str] = (),
     ) -> None:
-        if [hyp, *refs].count(STDIN) > 1:
+        if [hyp, *others, *refs].count(STDIN) > 1:
             raise InvalidInput("standard input can be read once; give - for one file only")
+        if others and not refs:
+            raise InvalidInput(f"{others[0]} has no references; give a file of them after {hyp}")
         self._stack = ExitStack()
         self._shown: dict[str, str] = {}
         self._encoding, self._hyp_column = encoding, hyp_column
         self._ref_columns = list(ref_columns)
-        self._files = [self._file(name) for name in (hyp, *refs)]
+        self._files = [self._file(name) for name in (hyp, *others, *refs)]
+        self._hyps = 1 + len(others)
         if len(self._files) == 1 and not is_table(self._files[0]):
             raise InvalidInput(
                 f"{hyp} has no references; give a file of them, or a table with the columns"
                 f" {HYP} and {REF}"
             )
-        self._counts = [sum(1 for _ in self._texts(place)) for place in range(len(self._files))]
-        for path, count in zip(self._files, self._counts, strict=True):
-            if not count:
-                raise InvalidInput(f"{self._name(path)} is empty")
-            if count != self._counts[0]:
-                first = self._name(self._files[0])
-                raise InvalidInput(
-                    f"{first} has {self._counts[0]} segments but {self._name(path)} has {count}"
-                )
+        self._count = self._checked()
+        self.places = self._places([hyp, *others])
 
     def __len__(self) -> int:
-        return self._counts[0]
+        return self._count * self._hyps
 
     def __iter__(self) -> Iterator[tuple[str, list[str]]]:
         """Each hypothesis with its references."""
         return self.since(0)
 
     def since(self, start: int) -> Iterator[tuple[str, list[str]]]:
-        """The segments but for so many at the start, which are passed over quickly."""
-        sides = [self._texts(place, start) for place in range(len(self._files))]
-        for hyp, *refs in zip(*sides, strict=True):
-            if refs:
-                yield hyp[0], [text for several in refs for text in several]
-            else:
-                yield hyp[0], hyp[1:]
+        """The same, but for so many at the start."""
+        first, passed = divmod(start, self._hyps)
+        every = ((hyp, refs) for hyps, refs in self._segments(first) for hyp in hyps)
+        return islice(every, passed, None)
+
+    def references(self) -> Iterator[str]:
+        """Every reference text, once however many systems it is for."""
+        return (ref for _, refs in self._segments() for ref in refs)
 
     @property
     def files(self) -> list[tuple[str, Path]]:
@@ -82,13 +85,46 @@ class Corpus:
     def reading(self) -> dict[str, Any]:
         """How it is read."""
         columns = {"hyp_column": self._hyp_column, "ref_columns": self._ref_columns}
-        return {"encoding": self._encoding, **columns}
+        return {"encoding": self._encoding, **columns, "systems": self._hyps}
 
     def __enter__(self) -> Corpus:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def _segments(self, start: int = 0) -> Iterator[tuple[list[str], list[str]]]:
+        sides = [self._texts(place, start) for place in range(len(self._files))]
+        for texts in zip(*sides, strict=True):
+            if len(texts) == 1:
+                yield texts[0][:1], texts[0][1:]
+            else:
+                hyps, refs = texts[: self._hyps], texts[self._hyps :]
+                yield [hyp[0] for hyp in hyps], [text for several in refs for text in several]
+
+    def _checked(self) -> int:
+        """How many segments each file has."""
+        counts = [sum(1 for _ in self._texts(place)) for place in range(len(self._files))]
+        for path, count in zip(self._files, counts, strict=True):
+            if not count:
+                raise InvalidInput(f"{self._name(path)} is empty")
+            if count != counts[0]:
+                first = self._name(self._files[0])
+                raise InvalidInput(
+                    f"{first} has {counts[0]} segments but {self._name(path)} has {count}"
+                )
+        return counts[0]
+
+    def _places(self, named: list[str]) -> Places | None:
+        if len(named) > 1:
+            return Places.of_files(named, self._count)
+        if len(self._files) > 1:
+            return None
+        table = rows(self._files[0], self._encoding)
+        if SYSTEM not in next(table):
+            return None
+        found = Places.of_rows(rows(self._files[0], self._encoding))
+        return None if found.names == (UNNAMED,) else found
 
     def _file(self, name: str) -> Path:
         if name != STDIN:
@@ -111,11 +147,11 @@ class Corpus:
             return
         for number, row in enumerate(rows(path, self._encoding, start), start + 1):
             found: list[str] = []
-            if place == 0:
+            if place < self._hyps:
                 found += _cell(row, self._hyp_name(row), path, number)
                 if len(found) != 1:
                     raise InvalidInput(f"row {number} of {path} has {len(found)} hypotheses")
-            if place > 0 or len(self._files) == 1:
+            if place >= self._hyps or len(self._files) == 1:
                 for name in self._ref_columns or [REFS if REFS in row else REF]:
                     found += _cell(row, name, path, number)
                 if place == 0 and len(found) == 1:

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
@@ -33,60 +33,67 @@ def is_typed(path: Path) -> bool:
 
 def rows(path: Path, encoding: str = "utf-8", start: int = 0) -> Iterator[Row]:
     """The rows of a table, by name of column, but for so many at the start."""
-    return FORMATS[_ending(path)](path, encoding, start)
+    ending = _ending(path)
+    if ending == PARQUET:
+        return _parquet(path, start)
+    return islice(parse_rows(lines(path, encoding), ending, str(path)), start, None)
+
+
+def parse_rows(stream: Iterable[str], ending: str, shown: str) -> Iterator[Row]:
+    """The rows of a table whose lines come from anywhere; messages call it `shown`."""
+    return TEXTS[ending](stream, shown)
 
 
 def _ending(path: Path) -> str:
     return Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
 
 
-def _comma(path: Path, encoding: str, start: int) -> Iterator[Row]:
+def _comma(stream: Iterable[str], shown: str) -> Iterator[Row]:
     csv.field_size_limit(sys.maxsize)  # a cell may hold a whole document
-    reader = csv.reader(lines(path, encoding))
+    reader = csv.reader(stream)
     try:
-        named = _named(path, ((reader.line_num, cells or [""]) for cells in reader))
-        yield from islice(named, start, None)
+        yield from _named(shown, ((reader.line_num, cells or [""]) for cells in reader))
     except csv.Error:
         raise InvalidInput(
-            f"line {reader.line_num} of {path} has a carriage return in it; quote its cell"
+            f"line {reader.line_num} of {shown} has a carriage return in it; quote its cell"
         ) from None
 
 
-def _tab(path: Path, encoding: str, start: int) -> Iterator[Row]:
+def _tab(stream: Iterable[str], shown: str) -> Iterator[Row]:
     """Nothing is quoted or escaped: a cell is what stands between two tabs."""
-    ended = (line.removesuffix("\n").removesuffix("\r") for line in lines(path, encoding))
-    named = _named(path, ((number, line.split("\t")) for number, line in enumerate(ended, 1)))
-    return islice(named, start, None)
+    ended = (line.removesuffix("\n").removesuffix("\r") for line in stream)
+    return _named(shown, ((number, line.split("\t")) for number, line in enumerate(ended, 1)))
 
 
-def _named(path: Path, numbered: Iterator[tuple[int, list[str]]]) -> Iterator[Row]:
+def _named(shown: str, numbered: Iterator[tuple[int, list[str]]]) -> Iterator[Row]:
     names: list[str] | None = None
     for number, cells in numbered:
         if names is None:
             names = cells
             twice = [name for name in names if names.count(name) > 1]
             if twice:
-                raise InvalidInput(f"{path} has two columns named {twice[0]!r}")
+                raise InvalidInput(f"{shown} has two columns named {twice[0]!r}")
         elif len(cells) != len(names):
             raise InvalidInput(
-                f"line {number} of {path} has {len(cells)} cells, the heading {len(names)}"
+                f"line {number} of {shown} has {len(cells)} cells, the heading {len(names)}"
             )
         else:
             yield dict(zip(names, cells, strict=True))
 
 
-def _json_lines(path: Path, encoding: str, start: int) -> Iterator[Row]:
-    for number, line in enumerate(islice(lines(path, encoding), start, None), start + 1):
+def _json_lines(stream: Iterable[str], shown: str) -> Iterator[Row]:
+    for number, line in enumerate(stream, 1):
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
-            raise InvalidInput(f"line {number} of {path} is not JSON ({error.msg})") from None
+            raise InvalidInput(f"line {number} of {shown} is not JSON ({error.msg})") from None
         if not isinstance(row, dict):
-            raise InvalidInput(f"line {number} of {path} is not an object, {{...}}")
+            raise InvalidInput(f"line {number} of {shown} is not an object, {{...}}")
         yield row
 
 
-def _parquet(path: Path, encoding: str, start: int) -> Iterator[Row]:
+def _parquet(path: Path, start: int) -> Iterator[Row]:
+    """Row groups that come before the start are not read."""
     import pyarrow
     from pyarrow import parquet
 
@@ -109,10 +116,11 @@ def _parquet(path: Path, encoding: str, start: int) -> Iterator[Row]:
             raise InvalidInput(f"{path} is not a whole Parquet file ({reason})") from None
 
 
-FORMATS: dict[str, Callable[[Path, str, int], Iterator[Row]]] = {
+PARQUET = ".parquet"
+TEXTS: dict[str, Callable[[Iterable[str], str], Iterator[Row]]] = {
     ".csv": _comma,
     ".tsv": _tab,
     ".jsonl": _json_lines,
     ".ndjson": _json_lines,
-    ".parquet": _parquet,
 }
+FORMATS = (*TEXTS, PARQUET)

@@ -73,4 +73,6 @@ class Hashed:
 
 
 def _number(word: str) -> int:
-    return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")
+    return int.from_bytes(
+        hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
+    )

@@ -21,6 +21,9 @@ from freight.encoding.words import Words, tokeniser
 from freight.errors import InvalidInput
 from freight.types import Array
 
+KEPT = 2**18
+"""Words of which vectors are held at once."""
+
 
 @dataclass(frozen=True)
 class Static:
@@ -105,14 +108,13 @@ class Static:
 class _Store:
     """The words seen so far, each with a row: its vector, a number of its own, what kind it is.
 
-    A word is kept as it was written, so that only a new one is lower-cased.
+    A word is kept as it was written, so that only a new one is lower-cased. Once there are more
+    than `KEPT` it starts afresh, or whoever sends words without end would fill the memory.
     """
 
     def __init__(self, source: Vectors, unknown: str | None, lower: bool) -> None:
-        self._source, self._lower, self._rows = source, lower, dict[str, int]()
-        self.vectors = np.empty((0, source.dim), np.float32)
-        self.ids = np.empty(0, np.int64)
-        self.kinds = np.empty(0, np.uint8)
+        self._source, self._lower = source, lower
+        self._forget()
         self._instead: Array | None = None
         if unknown is not None:
             known, vectors = source.look_up([unknown])
@@ -122,10 +124,20 @@ class _Store:
 
     def rows(self, words: Sequence[str]) -> Array:
         """The row of each word; words that are new are looked up all at once."""
-        new = [word for word in dict.fromkeys(words) if word not in self._rows]
+        distinct = dict.fromkeys(words)
+        new = [word for word in distinct if word not in self._rows]
+        if new and len(self._rows) + len(new) > KEPT:
+            self._forget()
+            new = list(distinct)
         if new:
             self._add(new)
         return np.fromiter(map(self._rows.__getitem__, words), np.int64, len(words))
+
+    def _forget(self) -> None:
+        self._rows = dict[str, int]()
+        self.vectors = np.empty((0, self._source.dim), np.float32)
+        self.ids = np.empty(0, np.int64)
+        self.kinds = np.empty(0, np.uint8)
 
     def _add(self, written: list[str]) -> None:
         new = [word.lower() for word in written] if self._lower else written

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from freight.errors import MissingPart
 from freight.types import Array
 
 _BARE = {"add_special_tokens": False}
+_HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate, which is no character
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +50,9 @@ class Tokeniser:
         self._tokenizer = tokenizer
 
     def __call__(self, texts: Sequence[str]) -> Tokens:
-        """Tokenise; white space around a text is no part of it."""
-        stripped = [text.strip() for text in texts]
-        found = [encoding.ids for encoding in self._whole().encode_batch_fast(stripped, **_BARE)]
+        """Tokenise; white space around a text is no part of it, and half a character is unknown."""
+        encodings = self._whole().encode_batch_fast(_cleaned(texts), **_BARE)
+        found = [encoding.ids for encoding in encodings]
         counts = np.fromiter(map(len, found), np.int64, len(found))
         offsets = np.concatenate(([0], np.cumsum(counts + self.frame.size)))
         inner = self._inner(offsets)
@@ -81,7 +83,7 @@ class Tokeniser:
 
     def _spans(self, texts: Sequence[str], offsets: Array) -> Spans:
         """Tokenises once more, since most of the time nobody asks."""
-        encodings = self._whole().encode_batch([text.strip() for text in texts], **_BARE)
+        encodings = self._whole().encode_batch(_cleaned(texts), **_BARE)
         inner, total = self._inner(offsets), int(offsets[-1])
         lengths, leads = _margins(texts)
         start, end = np.zeros((2, total), np.int64)
@@ -125,6 +127,10 @@ class Tokeniser:
         if unknown is not None:
             kinds[unknown] = Kind.UNKNOWN
         return kinds
+
+
+def _cleaned(texts: Sequence[str]) -> list[str]:
+    return [_HALF.sub("\ufffd", text.strip()) for text in texts]
 
 
 def _margins(texts: Sequence[str]) -> tuple[Array, Array]:

@@ -83,7 +83,7 @@ def resampled(
 ) -> Array:
     """The statistic of each resample; the same seed draws the same for every metric."""
     scores = statistic.sample.scores(metric)
-    draws = _draws(statistic.sample, over, resamples, seed)
+    draws = draw_blocks(statistic.sample, over, resamples, seed)
     return np.concatenate([statistic(scores, block) for block in draws])
 
 
@@ -128,7 +128,7 @@ def permutation_matrix(
     found = np.full((len(scores), len(scores)), np.nan)
     observed = [statistic(side, statistic.sample.once)[0] for side in scores]
     for i, j in zip(*np.triu_indices(len(scores), 1), strict=True):
-        swaps = _swaps(statistic.sample, over, resamples, seed)
+        swaps = swap_blocks(statistic.sample, over, resamples, seed)
         chance = np.concatenate([_swapped(statistic, scores[i], scores[j], s) for s in swaps])
         for a, b, sign in ((i, j, 1.0), (j, i, -1.0)):
             excess = sign * chance - (observed[a] - observed[b])
@@ -138,19 +138,7 @@ def permutation_matrix(
     return found
 
 
-def _swapped(statistic: Statistic, first: Array, second: Array, swaps: Array) -> Array:
-    once = statistic.sample.once
-    one, other = np.where(swaps, second, first), np.where(swaps, first, second)
-    return statistic(one, once) - statistic(other, once)
-
-
-def _standardised(scores: Array) -> Array:
-    spread = scores.std()
-    # Rounded, so that the same scores on another scale are the same scores, ties and all.
-    return np.round((scores - scores.mean()) / (spread if spread > 0 else 1.0), 9)
-
-
-def _draws(sample: Sample, over: str, resamples: int, seed: int) -> Iterator[Draws]:
+def draw_blocks(sample: Sample, over: str, resamples: int, seed: int) -> Iterator[Draws]:
     """Blocks of resamples: the counts of what was drawn, 1 for what was not up for drawing."""
     _check(sample, over, resamples)
     # A stream for inputs and one for systems, so that the size of a block changes nothing.
@@ -164,7 +152,7 @@ def _draws(sample: Sample, over: str, resamples: int, seed: int) -> Iterator[Dra
         yield Draws(segments, systems)
 
 
-def _swaps(sample: Sample, over: str, resamples: int, seed: int) -> Iterator[Array]:
+def swap_blocks(sample: Sample, over: str, resamples: int, seed: int) -> Iterator[Array]:
     """Blocks of permutations (permutation, row): whether the two metrics are swapped there."""
     _check(sample, over, resamples)
     rows = np.arange(len(sample.rows))
@@ -172,6 +160,18 @@ def _swaps(sample: Sample, over: str, resamples: int, seed: int) -> Iterator[Arr
     rng = np.random.default_rng(seed)
     for count in _blocks(len(rows), resamples):
         yield (rng.random((count, int(place.max()) + 1)) < 0.5).take(place, axis=1)
+
+
+def _swapped(statistic: Statistic, first: Array, second: Array, swaps: Array) -> Array:
+    once = statistic.sample.once
+    one, other = np.where(swaps, second, first), np.where(swaps, first, second)
+    return statistic(one, once) - statistic(other, once)
+
+
+def _standardised(scores: Array) -> Array:
+    spread = scores.std()
+    # Rounded, so that the same scores on another scale are the same scores, ties and all.
+    return np.round((scores - scores.mean()) / (spread if spread > 0 else 1.0), 9)
 
 
 def _blocks(rows: int, resamples: int) -> Iterator[int]:

@@ -22,6 +22,7 @@ from freight.report.tables import (
     statistic_name,
     table_columns,
     table_rows,
+    verdict,
 )
 from freight.types import Array
 
@@ -126,10 +127,9 @@ def _verdict(study: Study, best: str, second: str) -> str:
     p = np.array([float(matrix[places]) for matrix in study.significance.values()])
     if len(p) == 0:
         return f"Next comes {second}."
-    wins = int((p < 0.05).sum())
     if len(p) == 1:
-        chance = "p < 0.001" if p[0] < 0.001 else f"p = {p[0]:.3f}"
-        return f"Its lead over {second} is {'' if wins else 'not '}significant ({chance})."
+        return verdict(second, float(p[0]))
+    wins = int((p < 0.05).sum())
     return f"Its lead over {second}, the next, is significant in {wins or 'none'} of them."
 
 

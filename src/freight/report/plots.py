@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from unicodedata import category
 
 import numpy as np
 
@@ -108,6 +109,24 @@ def differences(values: Array, title: str) -> str:
     return picture(f"{title}: differences between better and worse texts", 3.1, 2.5, draw)
 
 
+def histogram(values: Array, title: str) -> str:
+    """How many texts score what, with a line at their mean."""
+    found = values[np.isfinite(values)]
+
+    def draw(axes: Axes) -> None:
+        low, high = (found.min(), found.max()) if len(found) else (0.0, 0.0)
+        room = 0.5 if high - low < 1e-6 * max(1.0, abs(high)) else 0.0
+        bins = int(np.clip(2 * np.sqrt(len(found)), 5, 40))
+        counts, edges = np.histogram(found, bins, (low - room, high + room))
+        axes.bar(edges[:-1], counts, width=np.diff(edges) * 0.9, align="edge", color=ACCENT)
+        if len(found):
+            axes.axvline(found.mean(), color=WARN, linewidth=1.8)
+        axes.locator_params(axis="y", integer=True)
+        _frame(axes, title, "score")
+
+    return picture(f"{title}: how many texts score what", 3.1, 2.5, draw)
+
+
 def correlations(values: Array, names: Sequence[str], label: str) -> str:
     """A square heat map from 0 (or the lowest below it) to 1."""
     low = min(0.0, float(np.nanmin(values, initial=0.0)))
@@ -195,7 +214,8 @@ def heat_map(
 
 
 def shorten(text: str, most: int = 32) -> str:
-    """The same, or its two ends where it is longer than there is room for."""
+    """The same, or its two ends where there is no room; what cannot be drawn becomes a mark."""
+    text = "".join("\ufffd" if category(one) in ("Cc", "Cs") else one for one in text)
     if len(text) <= most:
         return text
     return f"{text[: most - most // 2 - 1]}…{text[-(most // 2) :]}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -78,11 +78,17 @@ def table_rows(study: Study) -> list[Row]:
     if len(keys) > 1:
         for row in cells:
             row.append(Cell(float(np.mean([cell.value for cell in row]))))
-    values = np.array([[cell.value for cell in row] for row in cells])
-    places = _places(values if higher_is_better(study) else -values)
+    signs = np.full(len(cells[0]) if cells else 0, 1.0 if higher_is_better(study) else -1.0)
+    marked = placed(cells, signs)
+    return [Row(metric, row) for metric, row in zip(study.metrics, marked, strict=True)]
+
+
+def placed(cells: list[list[Cell]], signs: Array) -> list[tuple[Cell, ...]]:
+    """Rows of cells, of each column the best and the second marked; −1 is for the least."""
+    places = _places(np.array([[cell.value for cell in row] for row in cells]) * signs)
     return [
-        Row(metric, tuple(_placed(*pair) for pair in zip(row, ranks, strict=True)))
-        for metric, row, ranks in zip(study.metrics, cells, places, strict=True)
+        tuple(replace(cell, place=int(place)) for cell, place in zip(row, ranks, strict=True))
+        for row, ranks in zip(cells, places, strict=True)
     ]
 
 
@@ -122,14 +128,18 @@ def decimals(value: float) -> str:
     return "–" if np.isnan(value) else f"{value:.3f}".replace("-", "−")
 
 
+def verdict(second: str, p: float) -> str:
+    """How sure the lead over the next is."""
+    if np.isnan(p):
+        return f"Next comes {second}."
+    chance = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    return f"Its lead over {second} is {'' if p < 0.05 else 'not '}significant ({chance})."
+
+
 def _cell(agreement: Agreement | None) -> Cell:
     if agreement is None:
         return Cell(np.nan)
     return Cell(agreement.value, agreement.low, agreement.high)
-
-
-def _placed(cell: Cell, place: int) -> Cell:
-    return Cell(cell.value, cell.low, cell.high, int(place))
 
 
 def _places(values: Array) -> Array:

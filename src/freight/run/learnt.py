@@ -52,7 +52,7 @@ class _Side:
 
     def __iter__(self) -> Iterator[str]:
         if self.refs:
-            return (ref for _, several in self.corpus for ref in several)
+            return self.corpus.references()
         return (hyp for hyp, _ in self.corpus)
 
 

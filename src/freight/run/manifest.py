@@ -111,7 +111,7 @@ def _differences(old: Manifest, new: Manifest) -> Iterator[str]:
     if old.version != new.version:
         yield f"by freight {old.version}, and this is {new.version}"
     yield from _other_files(old.input["files"], new.input["files"])
-    for name in ("encoding", "hyp_column", "ref_columns"):
+    for name in ("encoding", "hyp_column", "ref_columns", "systems"):
         if old.input[name] != new.input[name]:
             yield f"with {name.replace('_', ' ')} {old.input[name]}, not {new.input[name]}"
     yield from _other_metrics(old.metrics, new.metrics)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from freight.clouds import Tick
 from freight.data import Corpus
@@ -22,10 +24,10 @@ SHARD = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """Segments in a row; `before` is how many come before them."""
+    """Segments in a row, and the columns that tell them apart."""
 
     number: int
-    before: int
+    names: dict[str, list[Any]]
     segments: list[Segment]
 
 
@@ -73,11 +75,11 @@ class Task:
             while begun and sum(map(len, waiting[0])) >= len(begun[0].segments):
                 size = len(begun[0].segments)
                 whole = [Result.joined(parts) for parts in waiting]
-                waiting = [[_part(one, slice(size, None))] for one in whole]
-                yield self._finish(begun.popleft(), [_part(one, slice(size)) for one in whole])
+                waiting = [[one.only(np.arange(size, len(one)))] for one in whole]
+                yield self._finish(begun.popleft(), [one.only(np.arange(size)) for one in whole])
 
     def _finish(self, shard: Shard, results: Sequence[Result]) -> Finished:
-        columns = table_columns(self.columns, results, shard.before)
+        columns = table_columns(shard.names, self.columns, results)
         content = encoded(self.ending, self.notes, columns)
         flags = [Counter(flag_kind(f) for found in one.flags for f in found) for one in results]
         record = Record(
@@ -103,7 +105,8 @@ def cut(corpus: Corpus, size: int, known: Collection[int]) -> Iterator[Shard]:
     at, stream = pending[0], corpus.since(pending[0] * size)
     for number in pending:
         deque(islice(stream, (number - at) * size), maxlen=0)
-        yield Shard(number, number * size, list(islice(stream, size)))
+        segments: list[Segment] = list(islice(stream, size))
+        yield Shard(number, row_names(corpus, number * size, len(segments)), segments)
         at = number + 1
 
 
@@ -114,23 +117,20 @@ def _segments(shards: Iterable[Shard], begun: deque[Shard]) -> Iterator[Segment]
         yield from shard.segments
 
 
-def _part(result: Result, rows: slice) -> Result:
-    return replace(
-        result,
-        segments={name: values[rows] for name, values in result.segments.items()},
-        winners=result.winners[rows],
-        flags=result.flags[rows],
-        tallies=None if result.tallies is None else result.tallies[rows],
-    )
+def row_names(corpus: Corpus, before: int, count: int) -> dict[str, list[Any]]:
+    """What tells rows apart: their numbers, or inputs and systems where there are several."""
+    if corpus.places is not None:
+        return corpus.places.columns(before, before + count)
+    return {"segment": list(range(before + 1, before + count + 1))}
 
 
 def table_columns(
-    columns: Sequence[Sequence[str]], results: Sequence[Result], before: int
+    names: Mapping[str, list[Any]], columns: Sequence[Sequence[str]], results: Sequence[Result]
 ) -> dict[str, list[Any]]:
-    """The rows of a chunk, as columns, numbered from how many there were before."""
-    found: dict[str, list[Any]] = {"segment": list(range(before + 1, before + len(results[0]) + 1))}
-    for names, result in zip(columns, results, strict=True):
-        for name in names:
+    """The rows of some results as columns: what tells them apart, scores and flags."""
+    found = dict(names)
+    for wanted, result in zip(columns, results, strict=True):
+        for name in wanted:
             found[f"{result.name}:{name}"] = result[name].tolist()
         found[f"{result.name}:reference"] = result.winners.tolist()
     every = zip(*(result.flags for result in results), strict=True)

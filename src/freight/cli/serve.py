@@ -1,0 +1,74 @@
+"""`freight serve`: scores, explanations and a page to try them on, over HTTP."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from freight.cli.options import given
+from freight.errors import MissingPart
+
+
+def serve(
+    host: Annotated[
+        str, typer.Option(help="Other addresses than this machine's own take a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(help="What requests have to send; better in FREIGHT_TOKEN."),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name that a proxy calls it by; may be repeated."),
+    ] = None,
+    encoder: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]ENCODER",
+            help="What requests may name; may be repeated. Default: embedded, distilled.",
+        ),
+    ] = None,
+    idf: Annotated[
+        Path | None, typer.Option(help="Texts, one a line, that IDF is learnt from.")
+    ] = None,
+    body: Annotated[int, typer.Option(min=1, help="Bytes of a request.")] = 2**20,
+    texts: Annotated[int, typer.Option(min=2, help="Texts of a request.")] = 512,
+    characters: Annotated[int, typer.Option(min=1, help="Of a text.")] = 2000,
+    seconds: Annotated[float, typer.Option(min=0.1, help="That a request may take.")] = 30.0,
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests in progress.")] = 256,
+    queue: Annotated[int, typer.Option(min=1, help="Pairs that may wait.")] = 512,
+    memory: Annotated[
+        int, typer.Option(min=1, help="MiB of vectors that each encoder remembers.")
+    ] = 256,
+    budget: Annotated[
+        int,
+        typer.Option(min=1, help="Tokens of an encoder batch; 4096 for `freight score`'s bits."),
+    ] = 256,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; default: a GPU.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="On the CPU; default: all.")] = None,
+) -> None:
+    """Answer requests for scores and explanations, and show a page to try them on.
+
+    Only this machine can reach it unless told otherwise. It stops on Ctrl-C or SIGTERM, once
+    what is in flight is answered.
+    """
+    try:
+        import fastapi  # noqa: F401
+        import jinja2  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise MissingPart.extra(str(error.name), "serve") from error
+    from freight.data.lines import lines
+    from freight.serve.limits import Limits
+    from freight.serve.offer import Offer, allowed
+    from freight.serve.run import access
+    from freight.serve.run import serve as run
+
+    who = access(host, token, allow_host or ())
+    limits = Limits(body, texts, characters, seconds, concurrency, queue)
+    encoders = allowed(encoder or (), budget, **given(device=device, dtype=dtype))
+    learnt = [line.rstrip("\r\n") for line in lines(idf)] if idf else []
+    run(Offer(encoders, learnt, memory * 2**20), who, limits, host, port, threads)

@@ -1,0 +1,114 @@
+"""Whole systems by one metric: their scores with intervals, and whether one beats another.
+
+A system's score is made of tallies, numbers a segment that add up: a resample is their sum over
+other segments, a permutation swaps the segments of two systems, whatever the score is made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from freight.data.places import Places
+from freight.judge.levels import Sample
+from freight.judge.significance import Interval, draw_blocks, interval, swap_blocks
+from freight.results import Result
+from freight.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """One column of a metric: the systems' scores, and p that the row beats the column by chance.
+
+    Two systems are compared on the inputs that both have, `common` many.
+    """
+
+    column: str
+    higher: bool
+    names: tuple[str, ...]
+    scores: tuple[Interval, ...]
+    beats: Array
+    common: Array
+
+    @property
+    def order(self) -> list[int]:
+        """The systems, the best first; those without a score come last."""
+        values = np.array([score.value for score in self.scores])
+        found: list[int] = np.argsort(-values if self.higher else values, kind="stable").tolist()
+        return found
+
+
+def standings(
+    result: Result, places: Places, resamples: int = 1000, seed: int = 0
+) -> list[Standing]:
+    """By column: what each system scores, and which beats which, by paired permutations."""
+    rows = [places.rows_of(k) for k in range(len(places.names))]
+    scores = [system_scores(result.only(index), resamples, seed) for index in rows]
+    beats = np.full((len(result.columns), len(rows), len(rows)), np.nan)
+    common = np.diag([len(index) for index in rows])
+    for i, j in zip(*np.triu_indices(len(rows), 1), strict=True):
+        one, other = places.segments[rows[i]], places.segments[rows[j]]
+        both, first, second = np.intersect1d(one, other, assume_unique=True, return_indices=True)
+        common[i, j] = common[j, i] = len(both)
+        if len(both) > 1:
+            sides = result.only(rows[i][first]), result.only(rows[j][second])
+            beats[:, i, j], beats[:, j, i] = _chances(*sides, resamples, seed)
+    return [
+        Standing(
+            column.name,
+            column.higher,
+            places.names,
+            tuple(found[column.name] for found in scores),
+            beats[k],
+            common,
+        )
+        for k, column in enumerate(result.columns)
+    ]
+
+
+def system_scores(result: Result, resamples: int = 1000, seed: int = 0) -> dict[str, Interval]:
+    """By column: the score of all segments together, with a bootstrap interval."""
+    names = [column.name for column in result.columns]
+    found = np.full((1, len(names)), np.nan)
+    if len(result) > 1:
+        blocks = draw_blocks(_inputs(result), "inputs", resamples, seed)
+        tallies = result.row_tallies
+        sums = (_weighed(block.segments, tallies) for block in blocks)
+        found = np.concatenate([_scores(result, some) for some in sums])
+    whole = result.system
+    return {name: interval(whole[name], found[:, k]) for k, name in enumerate(names)}
+
+
+def _chances(one: Result, other: Result, resamples: int, seed: int) -> tuple[Array, Array]:
+    """By column the p that either of two systems beats the other by chance, swapping segments."""
+    sign = np.array([1.0 if column.higher else -1.0 for column in one.columns])
+    sides = one.row_tallies, other.row_tallies
+    moved = sides[1] - sides[0]
+    sums = sides[0].sum(axis=0), sides[1].sum(axis=0)
+    observed = sign * (_scores(one, sums[:1]) - _scores(one, sums[1:]))[0]
+    chance = []
+    for block in swap_blocks(_inputs(one), "inputs", resamples, seed):
+        gains = _weighed(block.astype(float), moved)
+        chance.append(sign * (_scores(one, sums[0] + gains) - _scores(one, sums[1] - gains)))
+    # The data as they are count as one of the permutations, an undefined one as as far.
+    further = [~(way * (np.concatenate(chance) - observed) < -1e-12) for way in (1.0, -1.0)]
+    p = [(1 + found.sum(axis=0)) / (1 + len(found)) for found in further]
+    undefined = np.isnan(observed)
+    return np.where(undefined, np.nan, p[0]), np.where(undefined, np.nan, p[1])
+
+
+def _weighed(weights: Array, tallies: Array) -> Array:
+    """The sums (resample, ...) of tallies that count so often each (resample, segment)."""
+    return (weights @ tallies.reshape(len(tallies), -1)).reshape(-1, *tallies.shape[1:])
+
+
+def _scores(result: Result, tallies: Iterable[Array]) -> Array:
+    """From tallies (resample, ...) to scores (resample, column)."""
+    found = [result.system_of(tally) for tally in tallies]
+    return np.array([[scores[column.name] for column in result.columns] for scores in found])
+
+
+def _inputs(result: Result) -> Sample:
+    return Sample.of(np.arange(len(result)), len(result), None, None)

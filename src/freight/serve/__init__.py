@@ -1,0 +1,1 @@
+"""Scores and explanations over HTTP, and a page to try them on: `freight serve`."""

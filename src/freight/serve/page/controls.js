@@ -1,0 +1,204 @@
+// What can be set of a metric, as the service describes it: sliders, lists and switches.
+
+import { make } from "./elements.js";
+
+const STEPS = 200;
+const WORDS = {
+  hyp: "Price of hypothesis mass that stays", ref: "Price of reference mass that stays",
+  epsilon: "Blur (epsilon)", alpha: "Recall over precision (alpha)", greedy: "Share of greedy matching",
+  neighbours: "Weight of neighbours", floor: "Least similarity (floor)", order: "Weight of word order",
+  unknown: "Price of unknown words", unigram: "Weight of words", bigram: "Weight of word pairs",
+  mass: "Mass of a unit", unit: "Units", join: "How layers are joined", references: "Several references",
+  readout: "Read-out", clip: "Cut similarity at 0", shared: "Shared n-grams", baseline: "Baseline",
+  cut: "Leave out costs from", stop_words: "Stop words", version: "Version", ngram: "Words of a run",
+  idf: "Rarity (IDF)",
+};
+const HIDDEN = new Set(["system_unigram", "system_bigram", "layer"]);
+
+// A metric's chooser; `changed` is called whenever something is set.
+export class Chooser {
+  constructor(place, title, metrics, encoders, first, changed) {
+    Object.assign(this, { place, title, metrics, encoders, changed });
+    this.id = place.id;
+    this.name = first;
+    this.encoder = null;
+    this.layer = null;
+    this.settings = {};
+    this.draw();
+  }
+
+  get metric() {
+    return this.metrics.find((one) => one.name === this.name);
+  }
+
+  // What a request says of it: only what differs from the metric's own defaults.
+  get wanted() {
+    const settings = { ...this.settings };
+    if (this.metric.unlearnt && !("idf" in settings)) settings.idf = null;
+    const wanted = { name: this.name, settings };
+    if (this.encoder) wanted.encoder = this.encoder;
+    if (this.layer !== null) wanted.layer = this.layer;
+    return wanted;
+  }
+
+  // The same in a few words.
+  get said() {
+    const set = Object.entries(this.settings).map(([name, value]) => `${name} ${value}`);
+    return [this.name, this.encoder, this.layer === null ? null : `layer ${this.layer}`, ...set].filter(Boolean).join(", ");
+  }
+
+  choose(name) {
+    this.name = name;
+    this.reset(false);
+  }
+
+  draw() {
+    const shown = this.metric.parameters.filter((one) => !HIDDEN.has(one.name));
+    const main = shown.filter((one) => one.kind === "number" && one.default !== null);
+    const more = shown.filter((one) => !main.includes(one));
+    this.place.replaceChildren(
+      this.names(), make("p", { class: "about" }, this.metric.about),
+      ...(this.metric.encoder ? [this.source()] : []),
+      ...main.map((one) => this.control(one)),
+      ...(more.length ? [this.folded(more)] : []),
+      make("button", { type: "button", class: "quiet reset", onclick: () => this.reset() }, "Reset to defaults"),
+    );
+  }
+
+  names() {
+    const kinds = [["Transport", true], ["Lexical", false]];
+    const groups = kinds.map(([label, explained]) => make("optgroup", { label },
+      ...this.metrics.filter((one) => one.explained === explained).map((one) => make("option", {
+        value: one.name, selected: one.name === this.name, disabled: !usable(one),
+      }, usable(one) ? one.name : `${one.name} (needs --idf)`))));
+    const select = make("select", { id: `${this.id}-name`, onchange: () => {
+      this.choose(select.value);
+      document.getElementById(select.id).focus();
+      this.changed();
+    } }, ...groups);
+    return make("div", {}, make("label", { for: select.id }, this.title), select);
+  }
+
+  source() {
+    const chosen = this.encoder || this.metric.encoder;
+    const encoder = this.list("encoder", "Encoder", this.encoders.map((one) => [one.name, one.name]), chosen, (name) => {
+      this.encoder = name === this.metric.encoder ? null : name;
+      this.layer = null;
+      this.draw();
+      document.getElementById(`${this.id}-encoder`).focus();
+    });
+    const depth = this.encoders.find((one) => one.name === chosen).depth;
+    const every = Array.from({ length: depth + 1 }, (_, k) => [String(k), k === 0 ? "0 (embeddings)" : String(k)]);
+    const several = depth > 1 ? [["all", "all"], [`-${Math.min(5, depth)}:`, `the last ${Math.min(5, depth)}`]] : [];
+    const layer = this.list("layer", "Layer", [["", "the metric’s own"], ...every, ...several], String(this.layer ?? ""), (value) => {
+      this.layer = value === "" ? null : /^\d+$/.test(value) ? Number(value) : value;
+    });
+    return make("div", { class: "pair" }, encoder, layer);
+  }
+
+  list(name, label, options, chosen, set) {
+    const id = `${this.id}-${name}`;
+    const select = make("select", { id, onchange: () => { set(select.value); this.changed(); } },
+      ...options.map(([value, text]) => make("option", { value, selected: value === chosen }, text)));
+    return make("div", {}, make("label", { for: id }, label), select);
+  }
+
+  folded(parameters) {
+    const open = parameters.some((one) => one.name in this.settings);
+    return make("details", { open }, make("summary", {}, "More settings"), ...parameters.map((one) => this.control(one)));
+  }
+
+  control(one) {
+    if (one.kind === "choice") return this.choice(one);
+    if (one.kind === "switch") return this.toggle(one);
+    return this.slider(one);
+  }
+
+  choice(one) {
+    const options = one.choices.map((name) => [name, name]);
+    if (one.optional) options.unshift(["", "none"]);
+    const now = one.name in this.settings ? this.settings[one.name] : one.default;
+    return this.list(one.name, label(one), options, now ?? "", (value) => this.set(one, value === "" ? null : value));
+  }
+
+  toggle(one) {
+    const box = make("input", { type: "checkbox", id: `${this.id}-${one.name}`, checked: this.settings[one.name] ?? one.default,
+      onchange: () => { this.set(one, box.checked); this.changed(); } });
+    return make("label", { class: "switch" }, box, label(one));
+  }
+
+  slider(one) {
+    const id = `${this.id}-${one.name}`;
+    const values = positions(one);
+    const now = one.name in this.settings ? this.settings[one.name] : one.default;
+    const output = make("output", { for: id });
+    const input = make("input", { type: "range", id, min: 0, max: values.length - 1, step: 1, value: nearest(values, now) });
+    const show = (value) => {
+      output.textContent = spoken(value);
+      output.className = one.name in this.settings ? "changed" : "";
+      input.setAttribute("aria-valuetext", spoken(value));
+    };
+    input.addEventListener("input", () => {
+      this.set(one, values[Number(input.value)]);
+      show(one.name in this.settings ? this.settings[one.name] : one.default);
+      this.changed();
+    });
+    show(now);
+    return make("div", { class: "slider" }, make("label", { for: id }, label(one)), output, input);
+  }
+
+  set(one, value) {
+    if (value === one.default) delete this.settings[one.name];
+    else this.settings[one.name] = value;
+  }
+
+  reset(tell = true) {
+    this.settings = {};
+    this.layer = null;
+    this.encoder = null;
+    this.draw();
+    if (tell) this.changed();
+  }
+}
+
+// The values that a slider runs through: nothing and 0 first, infinity last, where they mean something.
+function positions(one) {
+  const whole = one.kind === "whole";
+  const count = whole ? one.most - one.least : STEPS;
+  const inner = Array.from({ length: count + 1 }, (_, k) => {
+    const t = k / count;
+    if (whole) return one.least + k;
+    return tidy(one.scale === "log" ? one.least * (one.most / one.least) ** t : one.least + t * (one.most - one.least));
+  });
+  const first = [...(one.optional && one.default === null ? [null] : []), ...(one.zero ? [0] : [])];
+  const found = [...first, ...inner, ...(one.infinite ? ["inf"] : [])];
+  if (one.default !== null) found[nearest(found, one.default)] = one.default;
+  return found;
+}
+
+function nearest(values, wanted) {
+  if (wanted === null || wanted === "inf") return Math.max(values.indexOf(wanted), 0);
+  let best = 0;
+  values.forEach((value, k) => {
+    if (typeof value === "number" && !(Math.abs(values[best] - wanted) <= Math.abs(value - wanted))) best = k;
+  });
+  return best;
+}
+
+function tidy(value) {
+  return Number(value.toPrecision(3));
+}
+
+function spoken(value) {
+  if (value === null) return "off";
+  return value === "inf" ? "∞, held" : String(value);
+}
+
+// Weighing by rarity can be left out of some metrics, and is all there is to others.
+function usable(metric) {
+  return !metric.unlearnt || metric.parameters.some((one) => one.name === "idf" && one.optional);
+}
+
+function label(one) {
+  return WORDS[one.name] || one.name.replaceAll("_", " ");
+}

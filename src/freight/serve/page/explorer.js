@@ -1,0 +1,247 @@
+// The explorer: whatever is typed or set is sent, and what comes back is shown.
+
+import { ask, Refused, send, setToken } from "./asking.js";
+import { Chooser } from "./controls.js";
+import { make, number } from "./elements.js";
+import { EXAMPLES } from "./examples.js";
+import { scoreFile, tableOf } from "./files.js";
+
+const WAIT = 250;
+const the = (id) => document.getElementById(id);
+const state = { example: 0, refs: 0, timer: 0, current: null, file: null, one: null, other: null };
+
+start();
+
+async function start() {
+  theme();
+  the("hyp").addEventListener("input", later);
+  the("other-hyp").addEventListener("input", later);
+  the("add-ref").addEventListener("click", () => addRef("").focus());
+  the("example").addEventListener("click", example);
+  the("file").addEventListener("change", uploaded);
+  the("form").addEventListener("submit", (event) => event.preventDefault());
+  the("token").addEventListener("change", () => { setToken(the("token").value); state.one ? update() : choices(); });
+  document.getElementsByName("compare").forEach((one) => one.addEventListener("change", compared));
+  const wide = matchMedia("(min-width: 60rem)").matches;
+  for (const panel of document.querySelectorAll(".panel")) panel.open = wide;
+  addRef("");
+  await choices();
+}
+
+// What there is to choose from; asked again once there is a token.
+async function choices() {
+  try {
+    const [metrics, encoders] = await Promise.all(["api/metrics", "api/encoders"].map(async (path) => (await ask(path)).json()));
+    the("token-section").hidden = true;
+    state.one = new Chooser(the("metric"), "Name", metrics.metrics, encoders.encoders, "freight", changed);
+    state.other = new Chooser(the("other-metric"), "Second metric", metrics.metrics, encoders.encoders, "lazy-emd", changed);
+    update();
+  } catch (error) {
+    complain(error);
+  }
+}
+
+function theme() {
+  const button = the("theme");
+  const dark = () => (document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const show = () => {
+    button.textContent = dark() ? "Light" : "Dark";
+    button.setAttribute("aria-pressed", String(dark()));
+    button.setAttribute("aria-label", "Dark colours");
+  };
+  const kept = localStorage.getItem("theme");
+  if (kept) document.documentElement.dataset.theme = kept;
+  button.addEventListener("click", () => {
+    document.documentElement.dataset.theme = dark() ? "light" : "dark";
+    localStorage.setItem("theme", document.documentElement.dataset.theme);
+    show();
+  });
+  show();
+}
+
+function addRef(text) {
+  state.refs += 1;
+  const id = `ref-${state.refs}`;
+  const area = make("textarea", { id, rows: 3, dir: "auto", spellcheck: "false", oninput: later });
+  area.value = text;
+  const drop = make("button", { type: "button", class: "quiet", "aria-label": "Remove this reference", onclick: () => {
+    place.remove();
+    numbered();
+    the("add-ref").focus();
+    later();
+  } }, "Remove");
+  const place = make("div", { class: "ref" }, make("label", { for: id }, ""), drop, area);
+  the("refs").append(place);
+  numbered();
+  return area;
+}
+
+function numbered() {
+  const every = [...the("refs").children];
+  every.forEach((place, k) => {
+    const [label, drop] = place.children;
+    label.replaceChildren(every.length > 1 ? `Reference ${k + 1}` : "Reference", " ", make("small", {}, k ? "" : "what it should say"));
+    drop.hidden = every.length === 1;
+  });
+}
+
+function fill(pair) {
+  the("hyp").value = pair.hyp;
+  the("refs").replaceChildren();
+  pair.refs.forEach(addRef);
+}
+
+function example() {
+  const pair = EXAMPLES[state.example % EXAMPLES.length];
+  state.example += 1;
+  fill(pair);
+  the("other-hyp").value = pair.other || "";
+  update();
+}
+
+function chosen() {
+  return document.querySelector("[name=compare]:checked").value;
+}
+
+function compared() {
+  if (chosen() === "metric" && state.other.name === state.one.name) state.other.choose(state.one.name === "freight" ? "lazy-emd" : "freight");
+  the("compare-hyp").hidden = chosen() !== "hyp";
+  the("other-metric").hidden = chosen() !== "metric";
+  changed();
+}
+
+function later() {
+  clearTimeout(state.timer);
+  state.timer = setTimeout(update, WAIT);
+}
+
+function changed() {
+  later();
+  if (state.file) {
+    clearTimeout(state.file.timer);
+    state.file.timer = setTimeout(tabulate, 2 * WAIT);
+  }
+}
+
+function texts() {
+  const areas = [...the("refs").querySelectorAll("textarea")].map((area) => area.value);
+  const refs = areas.filter((text) => text.trim());
+  return { hyp: the("hyp").value, refs };
+}
+
+// Show what belongs to what is in the form now; an older answer that comes late is not shown.
+async function update() {
+  clearTimeout(state.timer);
+  if (!state.one) return;
+  the("metric-said").textContent = state.one.said;
+  the("compare-said").textContent = { none: "", hyp: "another hypothesis", metric: state.other.said }[chosen()];
+  state.current?.abort();
+  const current = (state.current = new AbortController());
+  const pair = texts();
+  if (!pair.refs.length || !pair.hyp.trim()) return empty();
+  the("result").setAttribute("aria-busy", "true");
+  const begun = performance.now();
+  try {
+    await show(pair, current.signal);
+    if (current.signal.aborted) return;
+    say([...summary(), `${Math.round(performance.now() - begun)} ms`].join(" · "));
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    complain(error);
+  }
+  the("result").setAttribute("aria-busy", "false");
+}
+
+async function show(pair, signal) {
+  const other = {};
+  if (chosen() === "hyp" && the("other-hyp").value.trim()) other.hyp = the("other-hyp").value;
+  if (chosen() === "metric") other.metric = state.other.wanted;
+  const both = Object.keys(other).length > 0;
+  const drawn = state.one.metric.explained && (!other.metric || state.other.metric.explained);
+  if (drawn) {
+    const body = { ...pair, metric: state.one.wanted, ...(both ? { other } : {}) };
+    const html = await (await send("api/explain/fragment", body, signal)).text();
+    if (!signal.aborted) replace(html);
+    return;
+  }
+  const pairs = [pair, ...(other.hyp ? [{ ...pair, hyp: other.hyp }] : [])];
+  const metrics = [state.one.wanted, ...(other.metric ? [other.metric] : [])];
+  const found = await (await send("api/score", { pairs, metrics }, signal)).json();
+  if (!signal.aborted) the("result").replaceChildren(plain(found, pairs));
+}
+
+// The scores in a few words, for those who do not see the picture, or not yet.
+function summary() {
+  const drawn = [...the("result").querySelectorAll(".fx-head")].map((head) => `${head.querySelector(".fx-name").textContent} ${head.querySelector(".fx-score").textContent.split(",")[0]}`);
+  const listed = [...the("result").querySelectorAll(".plain > div")].map((card) => `${card.querySelector("h3").textContent} ${card.querySelector("p").textContent.split(",")[0]}`);
+  return [...drawn, ...listed].map((text) => text.replace(/\s+/g, " ").trim());
+}
+
+// The service escapes every text, and the browser runs no script but ours; what was unfolded stays so.
+function replace(html) {
+  const folds = () => [...the("result").querySelectorAll("details")];
+  const before = folds().map((one) => one.open);
+  the("result").innerHTML = html;
+  const after = folds();
+  if (before.length === after.length) after.forEach((one, k) => { one.open = before[k]; });
+}
+
+function plain(found, pairs) {
+  const cards = found.metrics.flatMap((one) => pairs.map((pair, k) => make("div", {},
+    make("h3", {}, pairs.length > 1 ? `${one.metric}, hypothesis ${k + 1}` : one.metric),
+    ...one.columns.map((column) => make("p", {}, make("b", {}, number(one.scores[column.name][k])), ` ${column.name}, ${column.higher ? "higher" : "lower"} is better`)),
+    ...one.flags[k].map((flag) => make("p", { class: "flags" }, flag)))));
+  return make("div", { class: "plain" }, ...cards);
+}
+
+function empty() {
+  the("result").setAttribute("aria-busy", "false");
+  the("result").replaceChildren(make("div", { class: "empty" },
+    make("p", {}, "A hypothesis is a heap of words, a reference is another; the score says how dearly the one becomes the other."),
+    make("p", {}, "Type both, or ", make("b", {}, "try an example"), ": the words are coloured by how well they are matched, ribbons show what moves where, and what was added or left out is named.")));
+  say("");
+}
+
+async function uploaded() {
+  const [file] = the("file").files;
+  if (!file) return;
+  state.file = { file, timer: 0 };
+  await tabulate();
+  the("table").scrollIntoView({ block: "nearest" });
+}
+
+async function tabulate() {
+  const { file } = state.file;
+  const wanted = [state.one.wanted, ...(chosen() === "metric" ? [state.other.wanted] : [])];
+  say(`Scoring ${file.name} …`);
+  try {
+    const found = await scoreFile(file, wanted);
+    the("table").replaceChildren(...tableOf(file.name, found, (pair) => { fill(pair); update(); }, closed));
+    the("table").hidden = false;
+    say(`Scored ${found.pairs.length} rows of ${file.name}.`);
+  } catch (error) {
+    complain(error);
+  }
+}
+
+function closed() {
+  state.file = null;
+  the("file").value = "";
+  the("table").hidden = true;
+  the("table").replaceChildren();
+  the("file").focus();
+}
+
+function say(text) {
+  the("status").className = "";
+  the("status").textContent = text;
+}
+
+function complain(error) {
+  the("status").className = "alarm";
+  the("status").textContent = error.message;
+  if (error instanceof Refused && error.status === 401) {
+    the("token-section").hidden = false;
+    the("token").focus();
+  }
+}

@@ -1,0 +1,241 @@
+"""The page of a corpus, as a file and in a real browser."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import freight
+from freight.errors import InvalidInput
+from freight.report import rows as listing
+from freight.report.corpus import page
+from freight.report.extremes import extreme_rows
+from freight.report.rows import listed_rows
+from freight.results import Column, Result
+from pages import Elements
+
+HOSTILE = (
+    "</td></style></script><script>document.title='owned'</script><!--<script>"
+    "<img src=x onerror=\"document.title='owned'\">&lt;&amp;"
+)
+DRAWING = {"svg", "g", "defs", "path", "use", "text", "image", "clippath", "rect"}
+Browser = Callable[[str], tuple[str, str]]
+POLICY = re.compile('<meta http-equiv="Content-Security-Policy"[^>]*>')
+
+REFS = [
+    "the cat sat on the mat", "a dog ran far away", "it rains again today", "she sells sea shells",
+    "ten green bottles hang on the wall", "no news is good news",
+]  # fmt: skip
+GOOD = [ref.replace("the", "a").replace("sea", "ocean") for ref in REFS]
+BAD = ["the dog sat", "a cat", "", "he buys sea shells and much more", "nine bottles", "no"]
+HYPS = [text for pair in zip(GOOD, BAD, strict=True) for text in pair]
+BOTH = [ref for ref in REFS for _ in range(2)]
+SYSTEMS = ["amber", "beryl"] * len(REFS)
+
+
+def scored(hyps: list[str], refs: list[str], systems: list[str] | None, explain: int = 2) -> str:
+    metrics = [freight.load("lazy-emd", encoder="hashed"), freight.load("bleu")]
+    results = freight.score_together(metrics, hyps, refs)
+    return page(results, hyps, refs, systems, metrics, explain)
+
+
+def many(count: int, seed: int = 0) -> str:
+    """A page of so many rows by a metric that there is not."""
+    rng = np.random.default_rng(seed)
+    scores = {"score": rng.normal(size=count)}
+    flags = [("hyp is empty",) if k % 1000 == 7 else () for k in range(count)]
+    column = Column("score", True, 1.0, 0.0)
+    result = Result("toy", (column,), scores, np.zeros(count, int), tuple(flags), "toy")
+    hyps = [f"hypothesis {k} of many, " + "word " * 20 for k in range(count)]
+    return page([result], hyps, [f"reference {k}, " + "word " * 20 for k in range(count)])
+
+
+def acted(browser: Browser, made: str, acts: str) -> tuple[dict[str, object], str]:
+    """What a script that acts on the page leaves in `out`, and what became of the page."""
+    script = f"""<script>
+      const all = (selector) => [...document.querySelectorAll(selector)];
+      const texts = (selector) => all(selector).map((one) => one.textContent);
+      const typed = (name, value) => {{
+        const field = document.querySelector(`.filters [name=${{name}}]`);
+        field.value = value;
+        field.dispatchEvent(new Event("input", {{ bubbles: true }}));
+      }};
+      const out = {{}};
+      {acts}
+      out.fetched = performance.getEntriesByType("resource").map((one) => one.name);
+      const note = document.createElement("pre");
+      note.id = "out";
+      note.textContent = JSON.stringify(out);
+      document.body.append(note);
+    </script></body>"""
+    found, said = browser(POLICY.sub("", made).replace("</body>", script))
+    assert said == ""
+    kept = re.search(r'<pre id="out">(.*?)</pre>', found, re.DOTALL)
+    assert kept
+    out = json.loads(kept[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    assert out.pop("fetched") == []
+    return out, found
+
+
+def test_a_page_is_one_file() -> None:
+    made = scored(HYPS, BOTH, SYSTEMS)
+    found = Elements(made)
+    assert all(link.startswith(("data:", "#")) for link in found.links)
+    assert not re.search(r"https?://|@import", made)
+    assert {"lazy-emd transport↓", "bleu score↑", "amber", "beryl"} <= set(found.text.split("\n"))
+    assert "bleu moves nothing, so there is no plan to show" in found.text
+    assert "1 flagged" in found.text
+
+
+def test_a_browser_opens_it_without_complaint(browser: Browser) -> None:
+    _, said = browser(scored(HYPS, BOTH, SYSTEMS))
+    assert said == ""
+
+
+def test_of_ten_thousand_rows_a_page_is_drawn(browser: Browser) -> None:
+    acts = """
+      const numbers = () => texts("table.paged tbody .opener");
+      const status = () => document.querySelector(".pager [role=status]").textContent;
+      const press = (name) => document.querySelector(`.pager [name=${name}]`).click();
+      const shown = () => texts("table.paged tbody td:nth-child(2)");
+      const scores = () => shown().map((x) => +x.replace("−", "-"));
+      out.first = [numbers().length, numbers()[0], status()];
+      press("on");
+      out.second = [numbers().length, numbers()[0], status()];
+      press("last");
+      out.last = [numbers().length, numbers()[49], status()];
+      all("table.paged thead button")[1].click();
+      out.falling = [scores(), status()];
+      all("table.paged thead button")[1].click();
+      out.rising = scores();
+      typed("text", "HYPOTHESIS 77 OF");
+      out.found = [numbers(), status()];
+      typed("text", "no such thing");
+      out.none = [numbers(), status()];
+      typed("text", "");
+      all(".pick")[0].click();
+      out.flagged = [numbers().length, status(), document.activeElement.name];
+    """
+    out, _ = acted(browser, many(10_000), acts)
+    assert out["first"] == [50, "1", "1–50 of 10,000"]
+    assert out["second"] == [50, "51", "51–100 of 10,000"]
+    assert out["last"] == [50, "10000", "9,951–10,000 of 10,000"]
+    falling, status = out["falling"]  # type: ignore[misc]
+    assert status == "1–50 of 10,000"
+    assert falling == sorted(falling, reverse=True)
+    rising = out["rising"]
+    assert rising == sorted(rising)  # type: ignore[call-overload]
+    assert max(rising) < min(falling)  # type: ignore[call-overload]
+    assert out["found"] == [["78"], "1–1 of 1"]
+    assert out["none"] == [[], "no segment is like that"]
+    assert out["flagged"] == [10, "1–10 of 10", "flag"]
+
+
+def test_explanations_open_on_demand(browser: Browser) -> None:
+    acts = """
+      out.before = all(".explanation").length;
+      const key = document.querySelector("details[data-key]");
+      key.open = true;
+      key.dispatchEvent(new Event("toggle"));
+      out.opened = [key.querySelectorAll(".explanation .fx").length, key.textContent];
+      const row = key.dataset.key.split(":")[1];
+      const opener = all("table.paged .opener")[+row];
+      opener.click();
+      out.row = all("table.paged .opened .explanation").length;
+      out.expanded = opener.getAttribute("aria-expanded");
+      opener.click();
+      out.closed = all("table.paged .opened").length;
+      out.without = all("details.extreme:not([data-key])").length;
+    """
+    out, _ = acted(browser, scored(HYPS, BOTH, SYSTEMS), acts)
+    assert out["before"] == 0
+    count, text = out["opened"]  # type: ignore[misc]
+    assert count == 1
+    assert "lazy-emd" in text
+    assert (out["row"], out["expanded"], out["closed"]) == (1, "true", 0)
+    assert out["without"] == 4  # bleu's
+
+
+def test_systems_are_filtered_and_empty_texts_named(browser: Browser) -> None:
+    acts = """
+      typed("system", "1");
+      out.systems = [...new Set(texts("table.paged tbody td:nth-child(2)"))];
+      out.nothing = texts("table.paged tbody em");
+    """
+    out, _ = acted(browser, scored(HYPS, BOTH, SYSTEMS), acts)
+    assert out == {"systems": ["beryl"], "nothing": ["(nothing)"]}
+
+
+def test_hostile_texts_stay_texts(browser: Browser) -> None:
+    tame = [text + "x" * len(HOSTILE) for text in HYPS]
+    wild = [text + HOSTILE for text in HYPS]
+    refs = [text + "x" * len(HOSTILE) for text in BOTH], [text + HOSTILE for text in BOTH]
+    names = SYSTEMS, [name + HOSTILE for name in SYSTEMS]
+    acts = """
+      all("details").forEach((one) => { one.open = true; one.dispatchEvent(new Event("toggle")); });
+      all(".opener").forEach((one) => one.click());
+      out.scripts = all("script").length;
+      out.images = all("img").length;
+      out.title = document.title;
+      out.hyp = document.querySelector("table.paged .opened dd").textContent;
+    """
+    made = scored(wild, refs[1], names[1])
+    out, _ = acted(browser, made, acts)
+    assert out["images"] == 0
+    assert out["scripts"] == 4  # the page's, two of data, and this test's
+    assert out["title"] == "Scores of a corpus"
+    assert out["hyp"] == wild[0]
+    counts = [
+        Counter({k: n for k, n in Elements(one).names.items() if k not in DRAWING})
+        for one in (made, scored(tame, refs[0], names[0]))
+    ]
+    assert counts[0] == counts[1]
+
+
+def test_of_many_rows_some_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "MOST_ROWS", 100)
+    assert listed_rows(50, ()) == list(range(50))
+    rows = listed_rows(100_000, [5, 77_778])
+    assert len(rows) == 102
+    assert {0, 5, 77_778, 99_999} <= set(rows)
+    made = many(1000)
+    assert "Of 1,000 segments" in Elements(made).text
+    found = re.search(r'id="rows">(.*?)</script>', made, re.DOTALL)
+    assert found
+    assert 100 < len(json.loads(found[1])["rows"]) <= 120
+
+
+def test_ends() -> None:
+    scores = np.array([3.0, np.nan, 1.0, 2.0, 5.0, 4.0])
+    assert extreme_rows(scores, True, 2) == ([2, 3], [4, 5])
+    assert extreme_rows(scores, False, 2) == ([4, 5], [2, 3])
+    assert extreme_rows(scores, True, 9) == ([2, 3], [4, 5])
+    assert extreme_rows(np.array([np.nan]), True, 9) == ([], [])
+
+
+def test_one_segment_and_nothing_scored() -> None:
+    column = Column("distance", False, 0.0, np.nan)
+    for values in ([0.5], [np.nan], [np.nan, np.nan, np.nan]):
+        size = len(values)
+        numbers = {"distance": np.array(values)}
+        result = Result("toy", (column,), numbers, np.zeros(size, int), ((),) * size, "toy")
+        assert "toy distance↓" in page([result], ["a"] * size, ["b"] * size)
+
+
+def test_what_is_long_is_shortened() -> None:
+    long = "word " * 200_000
+    made = scored([long, "a b c", "a b"], ["a b c"] * 3, None)
+    assert "1,000,000 characters" in made
+    assert "1 are too long to be explained on this page" in Elements(made).text
+    assert len(made) < 1_000_000
+
+
+def test_a_place_that_cannot_be_written_is_named_first(tmp_path: Path) -> None:
+    from freight.report.corpus import Scored, write_corpus_report
+
+    with pytest.raises(InvalidInput, match="there is no folder"):
+        write_corpus_report(Scored([], []), tmp_path / "no" / "page.html")

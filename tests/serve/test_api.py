@@ -1,0 +1,374 @@
+"""What the API answers: the library's scores, what there is, files, and errors of one line."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+import freight
+from freight.serve.offer import Offer, allowed
+from freight.serve.parameters import KINDS, MEANT, settable
+from serve.conftest import served
+
+PAIRS = [
+    {"hyp": "the boy in a coat", "refs": ["the young man in a slicker", "a boy wears a coat"]},
+    {"hyp": "", "refs": ["something"]},
+    {"hyp": "three cats slept", "refs": ["three cats slept"]},
+]
+
+
+def ask(client: TestClient, path: str = "/api/score", **body: Any) -> dict[str, Any]:
+    answer = client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def refused(client: TestClient, status: int = 422, path: str = "/api/score", **body: Any) -> str:
+    answer = client.post(path, json=body)
+    assert answer.status_code == status, answer.text
+    found = answer.json()
+    assert list(found) == ["error"]
+    assert "\n" not in found["error"]
+    assert "Traceback" not in found["error"]
+    return str(found["error"])
+
+
+def numbers(values: Any) -> list[float | None]:
+    return [float(x) if np.isfinite(x) else None for x in values]
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        {"name": "freight"},
+        {"name": "lazy-emd", "settings": {"hyp": 0.5, "ref": "inf", "epsilon": 0.02}},
+        {"name": "lazy-emd", "preset": "exact", "column": "objective"},
+        {"name": "bert-score", "layer": 0, "settings": {"references": "mean"}},
+        {"name": "wmd"},
+        {"name": "std", "settings": {"order": 0.2}},
+        {"name": "mover-score", "settings": {"idf": None}},
+        {"name": "bleu"},
+    ],
+)
+def test_scores_are_those_of_the_library(client: TestClient, metric: dict[str, Any]) -> None:
+    [found] = ask(client, pairs=PAIRS, metrics=[metric])["metrics"]
+    settings = {**metric.get("settings", {})}
+    settings |= {k: metric[k] for k in ("layer", "preset", "column") if k in metric}
+    settings = {k: float("inf") if x == "inf" else x for k, x in settings.items()}
+    if "encoder" in freight.parameters(metric["name"]):
+        settings["encoder"] = "hashed"
+    local = freight.load(metric["name"], **settings).score(
+        [str(pair["hyp"]) for pair in PAIRS], [list(pair["refs"]) for pair in PAIRS]
+    )
+    assert found["metric"] == metric["name"]
+    assert [c["name"] for c in found["columns"]] == [c.name for c in local.columns]
+    assert found["scores"] == {name: numbers(x) for name, x in local.segments.items()}
+    assert found["system"] == dict(zip(local.system, numbers(local.system.values()), strict=True))
+    assert found["references"] == local.winners.tolist()
+    assert found["flags"] == [list(flags) for flags in local.flags]
+    assert found["signature"] == local.signature
+
+
+def test_metrics_come_back_in_the_order_of_the_request_twice_if_asked_twice(
+    client: TestClient,
+) -> None:
+    several = [{"name": "emd"}, {"name": "bleu"}, {"name": "emd"}, {"encoder": "one-hot"}]
+    found = ask(client, pairs=PAIRS, metrics=several)["metrics"]
+    assert [one["metric"] for one in found] == ["emd", "bleu", "emd", "freight"]
+    assert found[0] == found[2]
+
+
+def test_what_there_is(client: TestClient, light: Offer) -> None:
+    found = {one["name"]: one for one in client.get("/api/metrics").json()["metrics"]}
+    assert set(found) <= set(freight.metrics())
+    assert {"freight", "lazy-emd", "bert-score", "std", "bleu"} <= set(found)
+    assert found["bleu"]["explained"] is False
+    assert found["bleu"]["encoder"] is None
+    assert found["std"]["columns"][0] == {"name": "distance", "higher": False}
+    encoders = client.get("/api/encoders").json()["encoders"]
+    assert [one["name"] for one in encoders] == ["hashed", "one-hot"]
+
+
+def test_every_default_may_be_sent_back(client: TestClient) -> None:
+    """What is described can be set, and changes nothing."""
+    for one in client.get("/api/metrics").json()["metrics"]:
+        settings = {p["name"]: p["default"] for p in one["parameters"] if p["name"] != "layer"}
+        settings.pop("idf", None)
+        if one["name"] in ("yisi-1", "mover-score"):
+            continue
+        asked = [{"name": one["name"]}, {"name": one["name"], "settings": settings}]
+        plain, spelt = ask(client, pairs=PAIRS[:1], metrics=asked)["metrics"]
+        assert plain["scores"] == spelt["scores"], one["name"]
+
+
+def test_what_metrics_choose_for_themselves_is_what_sliders_show() -> None:
+    for key, value in MEANT.items():
+        name, parameter = key.split(".")
+        plain, set_ = (freight.load(name, encoder="hashed", **x) for x in ({}, {parameter: value}))
+        assert plain == set_
+
+
+def test_parameters_that_could_name_a_file_a_language_or_code_are_not_there() -> None:
+    for name in freight.metrics():
+        assert not {"encoder", "lang", "preset", "column"} & set(settable(name))
+    assert "baseline" in KINDS
+    with pytest.raises(freight.InvalidInput, match="give a number"):
+        KINDS["baseline"].check("baseline", "/etc/passwd")
+
+
+@pytest.mark.parametrize(
+    ("metric", "culprit"),
+    [
+        ({"name": "nothing"}, "there is no metric 'nothing'"),
+        ({"encoder": "/etc"}, "'/etc' is not among those allowed: hashed, one-hot"),
+        ({"encoder": "embedded"}, "not among those allowed"),
+        ({"name": "bleu", "encoder": "hashed"}, "bleu has no encoder"),
+        ({"preset": "../x.json"}, "preset='../x.json'; there is"),
+        ({"name": "lazy-emd", "preset": "tuned.json"}, "there is paper-en"),
+        ({"column": "nothing"}, "there is score"),
+        ({"name": "lazy-emd", "settings": {"lang": "zh"}}, "'lang' of lazy-emd cannot be set"),
+        ({"name": "lazy-emd", "settings": {"encoder": "x"}}, "cannot be set"),
+        ({"name": "lazy-emd", "settings": {"epsilon": 1e-9}}, "epsilon=1e-09; give 0.001 to 1"),
+        ({"name": "lazy-emd", "settings": {"hyp": "0.5"}}, "give a number"),
+        ({"name": "lazy-emd", "settings": {"hyp": True}}, "give a number"),
+        ({"name": "lazy-emd", "settings": {"hyp": 0, "ref": 0}}, "nothing needs to move"),
+        ({"name": "emd", "settings": {"mass": "x" * 500}}, "there is uniform, norm, count"),
+        ({"name": "bert-score", "settings": {"baseline": "/etc/passwd"}}, "give a number"),
+        ({"name": "bleu", "settings": {"tokenize": "flores200"}}, "there is 13a"),
+        ({"name": "yisi-1"}, "start the service with --idf"),
+        ({"name": "emd", "settings": {"idf": "ref"}}, "set idf to null"),
+        ({"layer": 99}, "layer 99 is out of range"),
+        ({"layer": "../x"}, "give a number"),
+        ({"layer": []}, "names 0 layers"),
+        ({"layer": [1] * 100}, "names 100 layers"),
+    ],
+)
+def test_metrics_that_cannot_be_had(
+    client: TestClient, metric: dict[str, Any], culprit: str
+) -> None:
+    assert culprit in refused(client, pairs=PAIRS[:1], metrics=[metric])
+
+
+@pytest.mark.parametrize(
+    ("body", "culprit"),
+    [
+        ({}, "pairs: Field required"),
+        ({"pairs": []}, "at least 1"),
+        ({"pairs": [{"hyp": "a", "refs": []}]}, "pairs.0.refs"),
+        ({"pairs": [{"hyp": "a", "refs": "b"}]}, "pairs.0.refs: Input should be a valid list"),
+        ({"pairs": [{"hyp": None, "refs": ["b"]}]}, "pairs.0.hyp"),
+        ({"pairs": [{"hyp": 1, "refs": ["b"]}]}, "pairs.0.hyp"),
+        ({"pairs": [{"hyp": "a", "refs": ["b"], "more": 1}]}, "pairs.0.more"),
+        ({"pairs": PAIRS, "metrics": []}, "metrics"),
+        ({"pairs": PAIRS, "metrics": [{"name": "emd"}] * 9}, "at most 8"),
+        ({"pairs": [{"hyp": "a", "refs": ["b" * 1001]}]}, "pairs.0.refs.0 has 1,001 characters"),
+        ({"pairs": [{"hyp": "a", "refs": ["b"]}] * 11}, "there are 22 texts; send at most 20"),
+    ],
+)
+def test_requests_that_cannot_be_used(
+    client: TestClient, body: dict[str, Any], culprit: str
+) -> None:
+    assert culprit in refused(client, **body)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{", 400),
+        (b"\xff\xfe", 400),
+        (b"[" * 15_000, 400),
+        (b'{"pairs": ' + b"1" * 5000 + b"}", 400),
+        (b'{"pairs": NaN}', 422),
+        (b'{"pairs": [{"hyp": "a", "refs": ["\\ud800"]}]}', 422),
+        (b'{"pairs": [{"hyp": "a", "refs": ["b"], "\\ud800": 1}]}', 422),
+        (b'{"pairs": [{"hyp": "a", "refs": ["b"]}], "metrics": [{"name": "\\ud800"}]}', 422),
+        (
+            b'{"pairs": [{"hyp": "a", "refs": ["b"]}],'
+            b' "metrics": [{"name": "lazy-emd", "settings": {"hyp": NaN}}]}',
+            422,
+        ),
+        (
+            b'{"pairs": [{"hyp": "a", "refs": ["b"]}],'
+            b' "metrics": [{"name": "lazy-emd", "settings": {"hyp": 1e999}}]}',
+            422,
+        ),
+        (b'{"pairs": [{"hyp": "\\u0000\\u0001\\u202e", "refs": ["b\\u0000"]}]}', 200),
+    ],
+)
+def test_odd_bytes_are_no_fault_of_ours(client: TestClient, body: bytes, status: int) -> None:
+    headers = {"Content-Type": "application/json"}
+    answer = client.post("/api/score", content=body, headers=headers)
+    assert answer.status_code == status, answer.text
+    assert answer.json()
+
+
+def test_what_is_no_json_is_not_read_as_such(client: TestClient) -> None:
+    """A form of another site could send it without asking first."""
+    body = json.dumps({"pairs": PAIRS}).encode()
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        answer = client.post("/api/score", content=body, headers={"Content-Type": kind})
+        assert answer.status_code == 422
+
+
+def test_paths_and_methods_that_are_not_there(client: TestClient) -> None:
+    assert client.get("/api/nothing").status_code == 404
+    assert client.get("/api/score").status_code == 405
+    assert client.get("/%2e%2e/etc/passwd").status_code == 404
+    assert "error" in client.get("/api/nothing").json()
+
+
+FILES = {
+    "csv": 'hyp,ref\nthe boy in a coat,a boy wears a coat\n"three cats, asleep",three cats\n',
+    "tsv": "hyp\tref\nthe boy in a coat\ta boy wears a coat\nthree cats, asleep\tthree cats\n",
+    "jsonl": '{"hyp": "the boy in a coat", "refs": ["a boy wears a coat"]}\n'
+    '{"hyp": "three cats, asleep", "ref": "three cats"}\n',
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_files_of_every_kind(client: TestClient, kind: str) -> None:
+    metrics = ["bleu", '{"name": "lazy-emd", "settings": {"hyp": 0.5}}']
+    options = {"format": kind, "metric": metrics}
+    answer = client.post("/api/file", params=options, content=FILES[kind].encode())
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    pairs = [
+        {"hyp": "the boy in a coat", "refs": ["a boy wears a coat"]},
+        {"hyp": "three cats, asleep", "refs": ["three cats"]},
+    ]
+    assert found["pairs"] == pairs
+    same = ask(client, pairs=pairs, metrics=[{"name": "bleu"}, json.loads(metrics[1])])
+    assert found["metrics"] == same["metrics"]
+
+
+def test_results_as_files(client: TestClient) -> None:
+    asked = {"format": "csv", "metric": ["emd", "emd"]}
+    tables = {}
+    for kind in ("csv", "tsv", "jsonl"):
+        answer = client.post(
+            "/api/file", params={**asked, "output": kind}, content=FILES["csv"].encode()
+        )
+        assert answer.status_code == 200, answer.text
+        assert f'filename="scores.{kind}"' in answer.headers["content-disposition"]
+        tables[kind] = answer.text
+    lines = [json.loads(line) for line in tables["jsonl"].splitlines()]
+    assert [line["segment"] for line in lines] == [1, 2]
+    assert lines[0]["emd:transport"] == lines[0]["emd (2):transport"] > 0
+    for kind, delimiter in (("csv", ","), ("tsv", "\t")):
+        rows = list(csv.DictReader(io.StringIO(tables[kind]), delimiter=delimiter))
+        assert list(rows[0]) == list(lines[0])
+        assert [float(r["emd:transport"]) for r in rows] == [x["emd:transport"] for x in lines]
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "culprit"),
+    [
+        ("csv", b"", "no rows"),
+        ("csv", b"hyp,ref\n", "no rows"),
+        ("csv", b"a,b\n1,2\n", "no column hyp"),
+        ("csv", b"hyp,hyp\n1,2\n", "two columns named 'hyp'"),
+        ("csv", b"hyp,ref\n1\n", "has 1 cells, the heading 2"),
+        ("csv", b"hyp,ref\na\x00,b\n\xff,b\n", "is not utf-8 (byte 0xff)"),
+        ("tsv", b"hyp\tref\n" + b"a\tb\n" * 50, "more than 20 texts"),
+        ("jsonl", b'{"hyp": "a"}', "no column ref"),
+        ("jsonl", b'{"hyp": "a", "refs": []}', "0 references"),
+        ("jsonl", b'{"hyp": "a", "ref": 1}', "ref is not a text"),
+        ("jsonl", b'{"hyp": "a", "ref": "\\ud800"}', "half a character"),
+        ("jsonl", b"[1]", "is not an object"),
+        ("jsonl", b"{", "line 1 of the file is not JSON"),
+        ("jsonl", b"[" * 15_000, "nested too deeply"),
+        ("parquet", b"", "format"),
+    ],
+)
+def test_files_that_cannot_be_used(
+    client: TestClient, kind: str, content: bytes, culprit: str
+) -> None:
+    answer = client.post("/api/file", params={"format": kind}, content=content)
+    assert answer.status_code == 422, answer.text
+    assert culprit in answer.json()["error"]
+
+
+@pytest.mark.parametrize("metric", ["{", "{}x", '{"name": 1}', '{"more": 1}', '{"name": "x"}'])
+def test_metrics_of_a_file_that_cannot_be_used(client: TestClient, metric: str) -> None:
+    answer = client.post("/api/file", params={"metric": metric}, content=FILES["jsonl"].encode())
+    assert answer.status_code == 422
+    assert "metric" in answer.json()["error"]
+
+
+def test_health_and_counters(client: TestClient) -> None:
+    assert client.get("/health").json() == {"live": True, "ready": True}
+    assert client.get("/health?check=live").status_code == 200
+    ask(client, pairs=PAIRS)
+    client.get("/no/such/path/at/all")
+    text = client.get("/metrics").text
+    for name in (
+        'freight_requests_total{method="POST",route="/api/score",status="200"}',
+        'freight_request_seconds_bucket{le="0.1",route="/api/score"}',
+        "freight_pairs_scored_total",
+        "freight_batch_pairs_bucket",
+        "freight_batch_requests_count",
+        "freight_queue_pairs 0.0",
+        'freight_refusals_total{status="422"}',
+    ):
+        assert name in text
+    assert "/no/such/path" not in text
+
+
+HOSTILE = '<script>alert("owned")</script><img src=x onerror=alert(1)>&amp;\x00'
+
+
+def test_explanations_are_those_of_the_library(client: TestClient) -> None:
+    pair = {"hyp": "three cats slept", "refs": ["two dogs slept", "three cats ran"]}
+    for name in ("lazy-emd", "freight", "std", "bert-score"):
+        found = ask(client, "/api/explain", **pair, metric={"name": name})
+        local: Any = freight.load(name, encoder="hashed").explain(pair["hyp"], pair["refs"])
+        assert found == json.loads(json.dumps(local.to_dict()))
+
+
+def test_explanations_as_fragments(client: TestClient) -> None:
+    pair = {"hyp": f"three cats {HOSTILE}", "refs": [f"two dogs {HOSTILE}"]}
+    others = [None, {"hyp": "cats"}, {"metric": {"name": "emd"}}, {"hyp": "x", "metric": {}}]
+    for other in others:
+        body = {**pair, "metric": {"name": "lazy-emd"}, "other": other}
+        answer = client.post("/api/explain/fragment", json=body)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        assert "fx-" in answer.text
+        assert "<script" not in answer.text
+        assert "<img" not in answer.text
+        assert "&lt;" in answer.text
+    assert "fx-" in client.get("/explanation.css").text
+
+
+def test_explanations_that_cannot_be_had(client: TestClient) -> None:
+    pair = {"hyp": "a cat", "refs": ["a dog"]}
+    for path in ("/api/explain", "/api/explain/fragment"):
+        assert "moves nothing" in refused(client, path=path, **pair, metric={"name": "bleu"})
+        assert "--idf" in refused(client, path=path, **pair, metric={"name": "yisi-1"})
+    long = {"hyp": "x" * 1001}
+    assert "characters" in refused(client, path="/api/explain/fragment", **pair, other=long)
+
+
+def test_texts_for_idf_make_metrics_that_weigh_by_it_usable() -> None:
+    texts = ["a cat sat", "a dog ran", "a cat ran", "the end"]
+    offer = Offer(allowed(["hashed"], 256), learnt_from=texts)
+    local = freight.load("yisi-1", encoder="hashed").fit(texts)
+    expected = local.score(["a cat ran home"], ["a dog ran home"])
+    with served(offer) as client:
+        pairs = [{"hyp": "a cat ran home", "refs": ["a dog ran home"]}]
+        found = ask(client, pairs=pairs, metrics=[{"name": "yisi-1"}, {"name": "mover-score"}])
+    assert found["metrics"][0]["scores"]["f"] == expected["f"].tolist()
+
+
+def test_folders_of_encoders_are_not_told() -> None:
+    named = allowed(["mine=embedded", "hashed"], 256)
+    assert [one.name for one in named] == ["mine", "hashed"]
+    with pytest.raises(freight.InvalidInput, match="two encoders are called hashed"):
+        allowed(["hashed", "hashed=one-hot"], 256)
+    with pytest.raises(freight.InvalidInput, match="there is no folder"):
+        allowed(["/nowhere/at/all"], 256)
