@@ -26,6 +26,7 @@ bench: .venv/ready-dev
 	$(BIN)/python benchmarks/words.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/service.py
+	$(BIN)/python benchmarks/ray_engine.py
 
 SCORES ?= benchmarks/results/reproduction
 reproduction: .venv/ready-dev
@@ -39,6 +40,8 @@ studies: .venv/ready-dev
 
 soak: .venv/ready-dev
 	FREIGHT_KILLS=100 $(BIN)/python -m pytest -q tests/encoding/test_cached.py -k killed
+	FREIGHT_KILLS=200 FREIGHT_KILL_LOG=benchmarks/results/kills.jsonl \
+		$(BIN)/python -m pytest -q tests/run/test_killed.py
 	FREIGHT_FUZZ=20000 $(BIN)/python -m pytest -q tests/test_fuzz.py
 	FREIGHT_SOAK_SECONDS=600 $(BIN)/python -m pytest -q -s tests/serve/test_soak.py
 

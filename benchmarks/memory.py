@@ -1,9 +1,11 @@
-"""How the peak memory of `freight score` grows with the corpus: it should not.
+"""How the memory of `freight score` grows with the corpus: it should not.
 
-    python benchmarks/memory.py [--small 10000] [--large 100000] [-o results.json]
+    python benchmarks/memory.py [--small 10000] [--large 100000] [--encoder embedded]
+        [-o results.json] [--figure memory.svg]
 
-Each run is a process of its own over a file of distinct pairs, made from WMT15's to-English ones
-in $FREIGHT_DATA (by default ../shared) or from the bundled example.
+Each run is a process of its own, into a folder of shards, over a Parquet file of distinct
+hypotheses, ten for each reference, made from WMT15's to-English ones in $FREIGHT_DATA (by default
+../shared) or from the bundled example. What the process holds is looked at five times a second.
 """
 
 import argparse
@@ -13,45 +15,104 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow
+from pyarrow import parquet
 
 from text import real_pairs
 
 METRICS = ("lazy-emd", "yisi-1")
+SYSTEMS = 10
+PAUSE = 0.2
+
+
+class Run(NamedTuple):
+    """The most bytes that were held, and how many were at which share of the time."""
+
+    peak: int
+    curve: list[tuple[float, int]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--small", type=int, default=10_000)
     parser.add_argument("--large", type=int, default=100_000)
+    parser.add_argument("--encoder", default="embedded")
     parser.add_argument("-o", "--output", type=Path, default=Path("benchmarks/results/memory.json"))
+    parser.add_argument("--figure", type=Path, default=Path("benchmarks/results/memory.svg"))
     arguments = parser.parse_args()
-    peaks = {pairs: peak(pairs) for pairs in (arguments.small, arguments.large)}
-    for pairs, bytes_used in peaks.items():
-        print(f"{pairs:>9,} pairs: {bytes_used / 2**20:,.0f} MiB at the peak")
-    print(f"ratio {peaks[arguments.large] / peaks[arguments.small]:.2f}")
+    measured(100, arguments.encoder)  # compiling takes memory too, and happens once
+    runs = {n: measured(n, arguments.encoder) for n in (arguments.small, arguments.large)}
+    for pairs, run in runs.items():
+        print(f"{pairs:>9,} pairs: {run.peak / 2**20:,.0f} MiB at the peak")
+    print(f"ratio {runs[arguments.large].peak / runs[arguments.small].peak:.2f}")
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps(peaks, indent=1))
+    arguments.output.write_text(json.dumps({n: run._asdict() for n, run in runs.items()}))
+    draw(runs, arguments.encoder, arguments.figure)
 
 
-def peak(pairs: int) -> int:
-    """The largest resident size of a run over this many pairs."""
-    hyps, refs = real_pairs(2000)
+def measured(pairs: int, encoder: str) -> Run:
+    """A run over this many pairs."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "pairs.jsonl"
-        with path.open("w", encoding="utf-8") as stream:
-            for k in range(pairs):
-                row = {"hyp": f"{hyps[k % len(hyps)]} {k}", "ref": f"{refs[k % len(refs)]} {k}"}
-                stream.write(json.dumps(row) + "\n")
+        path = Path(folder) / "pairs.parquet"
+        write(pairs, path)
         names = [part for name in METRICS for part in ("-m", name)]
         command = [sys.executable, "-c", "from freight.cli import main; main()", "score", str(path)]
-        process = subprocess.Popen(
-            [*command, *names, "-o", f"{folder}/scores.parquet"], stdout=subprocess.DEVNULL
-        )
-        _, status, used = os.wait4(process.pid, 0)
-        if status:
+        options = ["--encoder", encoder, "--threads", "1", "-o", f"{folder}/out/"]
+        process = subprocess.Popen([*command, *names, *options], stdout=subprocess.DEVNULL)
+        begun, found = time.monotonic(), []
+        while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
+            found.append((time.monotonic() - begun, held(process.pid)))
+            time.sleep(PAUSE)
+        if ended[1]:
             raise SystemExit(f"the run over {pairs} pairs failed")
-        return _bytes(used)
+        return Run(_bytes(ended[2]), found)
+
+
+def write(pairs: int, path: Path) -> None:
+    """Distinct hypotheses, ten in a row with the same reference, all in one row group."""
+    hyps, refs = real_pairs(2000)
+    count = len(hyps)
+    table = {
+        "hyp": [f"{hyps[k % count]} {k}" for k in range(pairs)],
+        "ref": [f"{refs[k // SYSTEMS % count]} {k // SYSTEMS}" for k in range(pairs)],
+    }
+    parquet.write_table(pyarrow.table(table), path)
+
+
+def held(process: int) -> int:
+    """The bytes that a process holds now; 0 where the system does not say."""
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0
+    return pages * resource.getpagesize()
+
+
+def draw(runs: dict[int, Run], encoder: str, path: Path) -> None:
+    """Both curves, each over its own time."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "freight"
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 3.2), layout="constrained")
+    for (pairs, run), colour in zip(runs.items(), ("#888888", "#1f6feb"), strict=True):
+        times, sizes = zip(*run.curve, strict=True)
+        share = [100 * at / times[-1] for at in times]
+        label = f"{pairs:,} pairs, {run.peak / 2**20:,.0f} MiB at the peak"
+        axes.plot(share, [size / 2**20 for size in sizes], color=colour, label=label)
+    axes.set(xlabel="% of the run's time", ylabel="MiB held", ylim=(0, None), xlim=(0, 100))
+    axes.set_title(f"{', '.join(METRICS)} with the {encoder} encoder, ten systems a reference")
+    axes.legend(frameon=False, loc="lower right")
+    axes.spines[["top", "right"]].set_visible(False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    none: Any = None
+    figure.savefig(path, metadata={"Date": none})
 
 
 def _bytes(used: resource.struct_rusage) -> int:

@@ -42,6 +42,7 @@ LAYERS = [
         "views",
     },
     {"catalogue"},
+    {"run"},
     {"judge", "train"},
     {"report"},
     {"serve"},

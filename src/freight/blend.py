@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
@@ -80,13 +80,18 @@ class Blend:
         self, refs: Iterable[str], hyps: Iterable[str] | None = None, source: str = "fit"
     ) -> Blend:
         """A copy whose parts have learnt IDF from these texts."""
-        texts, others = list(refs), None if hyps is None else list(hyps)
+        texts, others = _again(refs), None if hyps is None else _again(hyps)
         return replace(self, parts=tuple(part.fit(texts, others, source) for part in self.parts))
 
     @property
     def signature(self) -> str:
         """Every choice, one line, read off the fields."""
         return signed(self.name, {f.name: getattr(self, f.name) for f in fields(self)[1:]})
+
+
+def _again(texts: Iterable[str]) -> Iterable[str]:
+    """What can be read once for each part."""
+    return list(texts) if isinstance(texts, Iterator) else texts
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freight.cli import options
+from freight.cli import options, running
 from freight.cli.options import (
     DEFAULT,
     Wanted,
@@ -18,7 +18,7 @@ from freight.cli.options import (
     parse_settings,
     wanted_metrics,
 )
-from freight.cli.summary import Summary, table_columns
+from freight.cli.summary import Summary
 from freight.data import Corpus
 from freight.data.tables import TableWriter, check_ending
 
@@ -50,9 +50,17 @@ def score(
         ),
     ] = None,
     output: Annotated[
-        list[Path] | None,
-        typer.Option("-o", "--output", help="Scores, .jsonl .csv .tsv .parquet; or a page, .html."),
+        list[str] | None,
+        typer.Option(
+            "-o", "--output", help="Scores, .jsonl .csv .tsv .parquet; a folder/; a page, .html."
+        ),
     ] = None,
+    resume: running.Resume = False,
+    form: running.Format = None,
+    shard: running.Size = None,
+    workers: running.Workers = None,
+    engine: running.Engine = None,
+    address: running.Address = None,
     explain: Annotated[
         int, typer.Option(min=0, help="On a page: so many of the worst and of the best segments.")
     ] = 10,
@@ -73,7 +81,9 @@ def score(
     both sides: the columns hyp, and ref or refs. Several systems, from --against or by the column
     system of a table, are compared.
     """
-    tables, pages = _outputs(output or [])
+    said = {"resume": resume, "shard": shard, "workers": workers}
+    folder = running.folder(output or (), engine, form, address, **said)
+    tables, pages = _outputs([] if folder else [Path(one) for one in output or ()])
     watch = Stopwatch()
     with ExitStack() as stack:
         corpus = stack.enter_context(
@@ -95,6 +105,8 @@ def score(
         )
         watch.lap("load")
         tick = stack.enter_context(progress(len(corpus)))
+        if folder is not None:
+            return running.run(wanted, corpus, folder, threads, as_json, tick)
         metrics = [_fitted(one.metric, corpus) for one in wanted]
         watch.lap("learn")
         keep = as_json or bool(pages)
@@ -122,13 +134,16 @@ def run(
 ) -> None:
     """Score chunk by chunk into the files and the summary."""
     import freight
+    from freight.run.shards import row_names, table_columns
 
+    columns = [one.columns for one in wanted]
     with ExitStack() as stack:
         notes = {metric.name: metric.signature for metric in metrics}
         writers = [stack.enter_context(TableWriter(path, notes)) for path in tables]
         for results in freight.score_stream(metrics, corpus, tick):
+            names = row_names(corpus, len(summary), len(results[0]))
             for writer in writers:
-                writer.write(table_columns(wanted, results, len(summary), corpus.places))
+                writer.write(table_columns(names, columns, results))
             summary.add(results)
 
 

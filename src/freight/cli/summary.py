@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -66,23 +66,12 @@ class Summary:
 
     def show(self) -> None:
         """A table for people, what was flagged, and the signatures."""
-        console = Console()
-        console.print(self._systems_table() if self._several else self._table())
-        for k, one in enumerate(self._wanted):
-            for flag, count in self._flags[k].items():
-                line = f"{one.metric.name}: {count} of {self._count} segments: {flag}"
-                console.print(line, style="yellow", highlight=False)
-        for signature in self._signatures:
-            console.print(signature, style="dim", soft_wrap=True, highlight=False)
+        Console().print(self._systems_table() if self._several else self._table())
+        print_notes(self._count, self._wanted, self._flags, self._signatures)
 
     def _table(self) -> Table:
-        table = Table("metric", "column", title=f"{self._count} segments")
-        table.add_column("mean", justify="right")
-        for k, one in enumerate(self._wanted):
-            for name in one.columns:
-                mean = self._system(k)[name]
-                table.add_row(one.metric.name, name + _arrows(one)[name], f"{mean:.4f}")
-        return table
+        systems = [self._system(k) for k in range(len(self._wanted))]
+        return means_table(self._count, self._wanted, systems)
 
     def _systems_table(self) -> Table:
         """Every column's systems, the best first, and whether each beats the next."""
@@ -120,7 +109,7 @@ class Summary:
         records = [self._record(k) for k in range(len(self._wanted))]
         for record, standings in zip(records, self.standings, strict=False):
             record["systems"] = {standing.column: _compared(standing) for standing in standings}
-        rows = {} if self._places is None else _row_names(self._places, 0, self._count)
+        rows = {} if self._places is None else self._places.columns(0, self._count)
         print(json.dumps({"segments": self._count, "metrics": records, **rows, "timings": timings}))
 
     def _system(self, k: int) -> dict[str, float]:
@@ -140,31 +129,32 @@ class Summary:
         }
 
 
-def table_columns(
-    wanted: Sequence[Wanted],
-    results: "Sequence[Result]",
-    before: int,
-    places: "Places | None" = None,
-) -> dict[str, list[Any]]:
-    """The rows of a chunk, as columns, numbered from how many there were before."""
-    after = before + len(results[0])
-    columns: dict[str, list[Any]] = {"segment": list(range(before + 1, after + 1))}
-    if places is not None:
-        columns = _row_names(places, before, after)
-    for one, result in zip(wanted, results, strict=True):
+def means_table(
+    count: int, wanted: Sequence[Wanted], systems: Sequence[Mapping[str, float]]
+) -> Table:
+    """System scores by metric and column."""
+    table = Table("metric", "column", title=f"{count} segments")
+    table.add_column("mean", justify="right")
+    for one, system in zip(wanted, systems, strict=True):
         for name in one.columns:
-            columns[f"{result.name}:{name}"] = result[name].tolist()
-        columns[f"{result.name}:reference"] = result.winners.tolist()
-    every = zip(*(result.flags for result in results), strict=True)
-    columns["flags"] = [sorted({flag for one in segment for flag in one}) for segment in every]
-    return columns
+            table.add_row(one.metric.name, name + _arrows(one)[name], f"{system[name]:.4f}")
+    return table
 
 
-def _row_names(places: "Places", first: int, last: int) -> dict[str, list[Any]]:
-    return {
-        "segment": (places.segments[first:last] + 1).tolist(),
-        "system": [places.names[k] for k in places.systems[first:last]],
-    }
+def print_notes(
+    count: int,
+    wanted: Sequence[Wanted],
+    flags: Sequence[Mapping[str, int]],
+    signatures: Sequence[str],
+) -> None:
+    """What was flagged, and the signatures."""
+    console = Console()
+    for one, found in zip(wanted, flags, strict=True):
+        for flag, times in found.items():
+            line = f"{one.metric.name}: {times} of {count} segments: {flag}"
+            console.print(line, style="yellow", highlight=False)
+    for signature in signatures:
+        console.print(signature, style="dim", soft_wrap=True, highlight=False)
 
 
 def _compared(standing: "Standing") -> dict[str, Any]:

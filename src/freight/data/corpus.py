@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -63,13 +64,28 @@ class Corpus:
 
     def __iter__(self) -> Iterator[tuple[str, list[str]]]:
         """Each hypothesis with its references."""
-        for hyps, refs in self._segments():
-            for hyp in hyps:
-                yield hyp, refs
+        return self.since(0)
+
+    def since(self, start: int) -> Iterator[tuple[str, list[str]]]:
+        """The same, but for so many at the start."""
+        first, passed = divmod(start, self._hyps)
+        every = ((hyp, refs) for hyps, refs in self._segments(first) for hyp in hyps)
+        return islice(every, passed, None)
 
     def references(self) -> Iterator[str]:
         """Every reference text, once however many systems it is for."""
         return (ref for _, refs in self._segments() for ref in refs)
+
+    @property
+    def files(self) -> list[tuple[str, Path]]:
+        """What is read: how it is called, and where it lies."""
+        return [(self._name(path), path) for path in self._files]
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How it is read."""
+        columns = {"hyp_column": self._hyp_column, "ref_columns": self._ref_columns}
+        return {"encoding": self._encoding, **columns, "systems": self._hyps}
 
     def __enter__(self) -> Corpus:
         return self
@@ -77,8 +93,8 @@ class Corpus:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def _segments(self) -> Iterator[tuple[list[str], list[str]]]:
-        sides = [self._texts(place) for place in range(len(self._files))]
+    def _segments(self, start: int = 0) -> Iterator[tuple[list[str], list[str]]]:
+        sides = [self._texts(place, start) for place in range(len(self._files))]
         for texts in zip(*sides, strict=True):
             if len(texts) == 1:
                 yield texts[0][:1], texts[0][1:]
@@ -122,14 +138,14 @@ class Corpus:
     def _name(self, path: Path) -> str:
         return self._shown.get(str(path), str(path))
 
-    def _texts(self, place: int) -> Iterator[list[str]]:
-        """The texts that each segment has in one of the files."""
+    def _texts(self, place: int, start: int = 0) -> Iterator[list[str]]:
+        """The texts that each segment has in one of the files, but for so many at the start."""
         path = self._files[place]
         if not is_table(path):
-            for line in lines(path, self._encoding, self._name(path)):
+            for line in islice(lines(path, self._encoding, self._name(path)), start, None):
                 yield [line.removesuffix("\n").removesuffix("\r")]
             return
-        for number, row in enumerate(rows(path, self._encoding), 1):
+        for number, row in enumerate(rows(path, self._encoding, start), start + 1):
             found: list[str] = []
             if place < self._hyps:
                 found += _cell(row, self._hyp_name(row), path, number)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -61,6 +61,13 @@ class Places:
             found.append((system, inputs.setdefault(key, len(inputs))))
         systems, segments = np.array(found).T
         return cls(tuple(names), systems, segments)
+
+    def columns(self, first: int, last: int) -> dict[str, list[Any]]:
+        """What tells some rows apart, as columns of a table."""
+        return {
+            "segment": (self.segments[first:last] + 1).tolist(),
+            "system": [self.names[k] for k in self.systems[first:last]],
+        }
 
     def __len__(self) -> int:
         return len(self.systems)

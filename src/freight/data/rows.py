@@ -7,7 +7,9 @@ import json
 import shutil
 import sys
 import tempfile
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from freight.data.lines import lines, open_bytes
 from freight.errors import InvalidInput
 
 Row = dict[str, Any]
+_BUFFER = 2**16
+"""Bytes of a Parquet column that are read at a time, however large its row groups are."""
 
 
 def is_table(path: Path) -> bool:
@@ -27,12 +31,12 @@ def is_typed(path: Path) -> bool:
     return _ending(path) not in (".csv", ".tsv")
 
 
-def rows(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
-    """The rows of a table, by name of column."""
+def rows(path: Path, encoding: str = "utf-8", start: int = 0) -> Iterator[Row]:
+    """The rows of a table, by name of column, but for so many at the start."""
     ending = _ending(path)
     if ending == PARQUET:
-        return _parquet(path)
-    return parse_rows(lines(path, encoding), ending, str(path))
+        return _parquet(path, start)
+    return islice(parse_rows(lines(path, encoding), ending, str(path)), start, None)
 
 
 def parse_rows(stream: Iterable[str], ending: str, shown: str) -> Iterator[Row]:
@@ -88,7 +92,8 @@ def _json_lines(stream: Iterable[str], shown: str) -> Iterator[Row]:
         yield row
 
 
-def _parquet(path: Path) -> Iterator[Row]:
+def _parquet(path: Path, start: int) -> Iterator[Row]:
+    """Row groups that come before the start are not read."""
     import pyarrow
     from pyarrow import parquet
 
@@ -98,8 +103,14 @@ def _parquet(path: Path) -> Iterator[Row]:
             shutil.copyfileobj(stream, plain)
             file = plain
         try:
-            for batch in parquet.ParquetFile(file).iter_batches(1024):
-                yield from batch.to_pylist()
+            table = parquet.ParquetFile(file, buffer_size=_BUFFER)
+            sizes = [table.metadata.row_group(k).num_rows for k in range(table.num_row_groups)]
+            before = [0, *accumulate(sizes)]
+            first = max(bisect_right(before, start, hi=len(sizes)) - 1, 0)
+            skipped = start - before[first]
+            for batch in table.iter_batches(1024, row_groups=list(range(first, len(sizes)))):
+                yield from batch.slice(skipped).to_pylist()
+                skipped = max(skipped - len(batch), 0)
         except pyarrow.ArrowInvalid as error:
             reason = str(error).splitlines()[0]
             raise InvalidInput(f"{path} is not a whole Parquet file ({reason})") from None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from freight.errors import InvalidInput
 
@@ -18,9 +19,18 @@ Columns = Mapping[str, Sequence[Any]]
 def check_ending(path: Path) -> None:
     """Before any work: a place that cannot be written is no surprise at the end of it."""
     if path.suffix not in FORMATS:
-        raise InvalidInput(f"{path} ends in none of {' '.join(FORMATS)}")
+        raise InvalidInput(f"{path} ends in none of {' '.join(FORMATS)}; a folder ends in /")
     if not path.parent.is_dir():
         raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
+
+
+def encoded(ending: str, notes: Mapping[str, str], columns: Columns) -> bytes:
+    """A whole table as the bytes of a file; the same table gives the same bytes."""
+    stream = io.BytesIO()
+    form = FORMATS[ending](stream, dict(notes))
+    form.write(columns)
+    form.close()
+    return stream.getvalue()
 
 
 class TableWriter:
@@ -29,7 +39,8 @@ class TableWriter:
     def __init__(self, path: Path, notes: Mapping[str, str]) -> None:
         check_ending(path)
         self._path, self._part = path, path.with_name(path.name + ".part")
-        self._format: _Format = FORMATS[path.suffix](self._part, dict(notes))
+        self._stream = self._part.open("wb")
+        self._format: _Format = FORMATS[path.suffix](self._stream, dict(notes))
 
     def write(self, columns: Columns) -> None:
         """Add rows, given as columns of equal length."""
@@ -44,7 +55,8 @@ class TableWriter:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        self._format.close()
+        with self._stream:
+            self._format.close()
         if error is None:
             self._part.replace(self._path)
         else:
@@ -52,7 +64,7 @@ class TableWriter:
 
 
 class _Format(Protocol):
-    def __init__(self, path: Path, notes: dict[str, str]) -> None: ...
+    def __init__(self, stream: BinaryIO, notes: dict[str, str]) -> None: ...
 
     def write(self, columns: Columns) -> None: ...
 
@@ -60,8 +72,8 @@ class _Format(Protocol):
 
 
 class _JsonLines:
-    def __init__(self, path: Path, notes: dict[str, str]) -> None:
-        self._stream = path.open("w", encoding="utf-8")
+    def __init__(self, stream: BinaryIO, notes: dict[str, str]) -> None:
+        self._stream = stream
 
     def write(self, columns: Columns) -> None:
         for row in _each(columns):
@@ -69,15 +81,16 @@ class _JsonLines:
                 name: None if value != value else value
                 for name, value in zip(columns, row, strict=True)
             }
-            self._stream.write(json.dumps(record, ensure_ascii=False) + "\n")
+            line = json.dumps(record, ensure_ascii=False) + "\n"
+            self._stream.write(line.encode("utf-8"))
 
     def close(self) -> None:
-        self._stream.close()
+        """Nothing is left to write."""
 
 
 class _Comma:
-    def __init__(self, path: Path, notes: dict[str, str]) -> None:
-        self._stream = path.open("w", encoding="utf-8", newline="")
+    def __init__(self, stream: BinaryIO, notes: dict[str, str]) -> None:
+        self._stream = stream
         self._begun = False
 
     def write(self, columns: Columns) -> None:
@@ -86,10 +99,12 @@ class _Comma:
         self._begun = True
 
     def close(self) -> None:
-        self._stream.close()
+        """Nothing is left to write."""
 
     def _put(self, rows: list[Sequence[Any]]) -> None:
-        csv.writer(self._stream).writerows(rows)
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows(rows)
+        self._stream.write(text.getvalue().encode("utf-8"))
 
 
 class _Tab(_Comma):
@@ -104,12 +119,12 @@ class _Tab(_Comma):
                     f"{bad[:40]!r} has a tab or a line break in it, which TSV cannot hold; write"
                     " .csv or .jsonl"
                 )
-            self._stream.write("\t".join(cells) + "\n")
+            self._stream.write(("\t".join(cells) + "\n").encode("utf-8"))
 
 
 class _Parquet:
-    def __init__(self, path: Path, notes: dict[str, str]) -> None:
-        self._path, self._notes = path, notes
+    def __init__(self, stream: BinaryIO, notes: dict[str, str]) -> None:
+        self._stream, self._notes = stream, notes
         self._writer: Any = None
 
     def write(self, columns: Columns) -> None:
@@ -123,7 +138,7 @@ class _Parquet:
         }
         table = pyarrow.table(arrays).replace_schema_metadata(self._notes)
         if self._writer is None:
-            self._writer = parquet.ParquetWriter(self._path, table.schema)
+            self._writer = parquet.ParquetWriter(self._stream, table.schema)
         self._writer.write_table(table)
 
     def close(self) -> None:

@@ -1,0 +1,331 @@
+"""A run that is cut off anywhere goes on to the same bytes; one that differs is refused."""
+
+import errno
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import freight
+from freight.data import Corpus
+from freight.errors import FreightError, InvalidInput
+from freight.run import local
+from freight.run.folder import Folder
+from freight.run.shards import Finished, Shard, Task
+from runs import SHARD, content, metrics, rows, score, write_input
+
+COUNT = 25
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
+    """The input, and what a run over it leaves when nothing happens to it."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    path = write_input(folder, COUNT)
+    score(path, folder / "out")
+    return path, content(folder / "out")
+
+
+class Crash(BaseException):
+    """The end of the process, as far as it can be had without one."""
+
+
+class Faults:
+    """Counts what is done to the disk, and at the chosen step does something else."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.steps, self.at, self.fault = 0, -1, Crash()
+        self.fault: BaseException
+        for name in ("write", "fsync", "replace"):
+            monkeypatch.setattr(os, name, self._counted(getattr(os, name)))
+
+    def arm(self, at: int, fault: BaseException) -> None:
+        self.steps, self.at, self.fault = 0, at, fault
+
+    def _counted(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            self.steps += 1
+            if self.steps - 1 != self.at:
+                return real(*arguments)
+            if real.__name__ == "write":  # a part of it is there
+                real(arguments[0], arguments[1][: len(arguments[1]) // 2])
+            raise self.fault
+
+        return call
+
+
+@pytest.fixture
+def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[Faults]:
+    found = Faults(monkeypatch)
+    yield found
+    monkeypatch.undo()
+
+
+def test_a_crash_at_every_step_to_the_disk(
+    undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path, faults: Faults
+) -> None:
+    path, expected = undisturbed
+    step = 0
+    while True:
+        output = tmp_path / f"out{step}"
+        faults.arm(step, Crash())
+        try:
+            score(path, output)
+            break
+        except Crash:
+            faults.arm(-1, Crash())
+            score(path, output, resume=True)
+            assert content(output) == expected, step
+        step += 1
+    assert step > 30
+
+
+def test_a_crash_of_every_resumed_run(
+    undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path, faults: Faults
+) -> None:
+    path, expected = undisturbed
+    output, runs = tmp_path / "out", 0
+    while True:
+        faults.arm(20, Crash())
+        try:
+            score(path, output, resume=True)
+            break
+        except Crash:
+            runs += 1
+    assert runs >= 2
+    assert content(output) == expected
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
+def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(
+    undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path, faults: Faults, number: int
+) -> None:
+    path, expected = undisturbed
+    for step in range(0, 36, 3):
+        output = tmp_path / f"out{step}"
+        faults.arm(step, OSError(number, os.strerror(number)))
+        with pytest.raises(FreightError, match=f"{os.strerror(number)}; .* --resume$"):
+            score(path, output)
+        assert not list(output.glob("*.part"))
+        for name, found in content(output).items():
+            if name.startswith("shard-"):
+                assert found == expected[name]
+        faults.arm(-1, Crash())
+        score(path, output, resume=True)
+        assert content(output) == expected
+
+
+def _flip(path: Path, place: float) -> None:
+    found = bytearray(path.read_bytes())
+    found[int(place * (len(found) - 1))] ^= 1
+    path.write_bytes(found)
+
+
+@pytest.mark.parametrize(
+    "name", ["shard-00001.parquet", "shards.jsonl", "manifest.json", "summary.json", "learnt.json"]
+)
+@pytest.mark.parametrize("damage", ["flipped", "cut short", "emptied", "gone"])
+def test_a_damaged_file_is_made_good(
+    undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path, name: str, damage: str
+) -> None:
+    path, expected = undisturbed
+    for place in (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0) if damage == "flipped" else (0.5,):
+        output = tmp_path / str(place)
+        output.mkdir()
+        for file, found in expected.items():
+            (output / file).write_bytes(found)
+        if damage == "flipped":
+            _flip(output / name, place)
+        elif damage == "gone":
+            (output / name).unlink()
+        else:
+            half = len(expected[name]) // 2 if damage == "cut short" else 0
+            (output / name).write_bytes(expected[name][:half])
+        score(path, output, resume=True)
+        assert content(output) == expected
+
+
+def test_only_what_is_missing_is_scored(
+    undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, expected = undisturbed
+    asked, real = [], Task._finish
+
+    def noting(self: Task, shard: Shard, results: Any) -> Finished:
+        asked.append(shard.number)
+        return real(self, shard, results)
+
+    monkeypatch.setattr(Task, "_finish", noting)
+    score(path, tmp_path / "out")
+    assert asked == [0, 1, 2]
+    for number in (0, 2):
+        (tmp_path / f"out/shard-0000{number}.parquet").unlink()
+    score(path, tmp_path / "out", resume=True)
+    assert asked == [0, 1, 2, 0, 2]
+    assert content(tmp_path / "out") == expected
+
+
+def test_what_was_learnt_is_learnt_once(
+    undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, expected = undisturbed
+    for name, found in expected.items():
+        (tmp_path / name).write_bytes(found)
+    monkeypatch.setattr(freight.Metric, "fit", None)
+    (tmp_path / "shard-00002.parquet").unlink()
+    score(path, tmp_path, resume=True)
+    assert content(tmp_path) == expected
+
+
+def test_the_scores_are_those_of_python(
+    undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path
+) -> None:
+    path, _ = undisturbed
+    run = score(path, tmp_path / "out")
+    given = rows(COUNT)
+    tables = list(run.tables())
+    assert [len(table) for table in tables] == [SHARD, SHARD, COUNT % SHARD]
+    found = [row for table in tables for row in table.to_pylist()]
+    assert [row["segment"] for row in found] == list(range(1, COUNT + 1))
+    for metric, outcome in zip(metrics(), run.outcomes, strict=True):
+        expected = metric.score([row["hyp"] for row in given], [row["refs"] for row in given])
+        assert outcome.signature == expected.signature
+        assert outcome.system == pytest.approx(expected.system, rel=1e-12)
+        for column, values in expected.segments.items():
+            assert [row[f"{metric.name}:{column}"] for row in found] == values.tolist()
+        winners = [row[f"{metric.name}:reference"] for row in found]
+        assert winners == expected.winners.tolist()
+    assert run.outcomes[0].flags == {"empty side": 1}
+    summary = json.loads((tmp_path / "out/summary.json").read_text())
+    assert summary["segments"] == COUNT
+    assert summary["metrics"][1]["system"] == run.outcomes[1].system
+
+
+def test_neither_cache_nor_workers_nor_shards_change_a_score(
+    undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path
+) -> None:
+    path, expected = undisturbed
+    for name in ("cold", "warm"):
+        score(path, tmp_path / name, cache=str(tmp_path / "cache"))
+        assert content(tmp_path / name) == expected
+    (tmp_path / "cache/v1/data.mdb").write_bytes(b"nothing of the kind" * 1000)
+    with pytest.warns(UserWarning, match="damaged"):
+        score(path, tmp_path / "damaged", cache=str(tmp_path / "cache"))
+    score(path, tmp_path / "partial", cache=str(tmp_path / "cache"))
+    assert content(tmp_path / "damaged") == content(tmp_path / "partial") == expected
+    one, other = (
+        [row for table in score(path, tmp_path / f"of-{size}", shard=size).tables()
+         for row in table.to_pylist()]
+        for size in (7, 1000)
+    )  # fmt: skip
+    assert one == other
+
+
+def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
+    path = write_input(tmp_path, 5)
+    with Folder(tmp_path / "out").held(), pytest.raises(FreightError, match="another run"):
+        score(path, tmp_path / "out", resume=True)
+    score(path, tmp_path / "out")
+
+
+def test_a_folder_is_not_written_over(tmp_path: Path) -> None:
+    path = write_input(tmp_path, 5)
+    score(path, tmp_path / "out", resume=True)
+    before = content(tmp_path / "out")
+    with pytest.raises(InvalidInput, match="not empty; go on with what is there by --resume"):
+        score(path, tmp_path / "out")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.tex").write_text("")
+    with pytest.raises(InvalidInput, match=r"holds thesis\.tex; name another folder"):
+        score(path, tmp_path / "mine", resume=True)
+    assert content(tmp_path / "out") == before
+
+
+def test_a_damaged_manifest_does_not_let_another_run_in(tmp_path: Path) -> None:
+    path = write_input(tmp_path, 5)
+    score(path, tmp_path / "out")
+    _flip(tmp_path / "out/manifest.json", 0.5)
+    before = content(tmp_path / "out")
+    with Corpus(str(path)) as corpus, pytest.raises(InvalidInput, match="no shard of this run"):
+        local([freight.load("chrf")], corpus, tmp_path / "out", resume=True, shard=SHARD)
+    assert content(tmp_path / "out") == before
+
+
+def _load(name: str, **settings: Any) -> Any:
+    return freight.load(name, encoder="hashed", **settings)
+
+
+CHANGES: dict[str, tuple[dict[str, Any], str]] = {
+    "input": (
+        {"text": '{"hyp": "b", "ref": "a"}\n'},
+        r"on other input: .*input\.jsonl has changed",
+    ),
+    "metric": ({"metrics": [_load("wmd")]}, "with the metrics emd, not wmd"),
+    "fewer": ({"metrics": [_load("emd"), _load("wmd")]}, "with the metrics emd, not emd, wmd"),
+    "setting": ({"metrics": [_load("emd", layer=1)]}, "with emd having layers:3, not layers:1"),
+    "columns": ({"columns": [["objective"]]}, "with the columns transport, objective of emd, not"),
+    "shard": ({"shard": 11}, "with 10 segments a shard, not 11"),
+    "format": ({"ending": ".csv"}, "as parquet, not csv"),
+    "reading": ({"corpus": {"encoding": "latin-1"}}, "with encoding utf-8, not latin-1"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_another_run_is_refused(change: str, tmp_path: Path) -> None:
+    path = tmp_path / "input.jsonl"
+    path.write_text('{"hyp": "a", "ref": "a"}\n')
+    with Corpus(str(path)) as corpus:
+        local([_load("emd")], corpus, tmp_path / "out", shard=SHARD)
+    before = content(tmp_path / "out")
+    options, message = dict(CHANGES[change][0]), CHANGES[change][1]
+    path.write_text(options.pop("text", path.read_text()))
+    chosen = options.pop("metrics", [_load("emd")])
+    with (
+        Corpus(str(path), **options.pop("corpus", {})) as corpus,
+        pytest.raises(InvalidInput, match=f"was begun {message}.*; ask for the same"),
+    ):
+        local(chosen, corpus, tmp_path / "out", **{"resume": True, "shard": SHARD, **options})
+    assert content(tmp_path / "out") == before
+
+
+def test_the_input_may_move(tmp_path: Path) -> None:
+    path = write_input(tmp_path, 5)
+    score(path, tmp_path / "out")
+    before = content(tmp_path / "out")
+    (tmp_path / "out/shard-00000.parquet").unlink()
+    score(path.rename(tmp_path / "moved.jsonl"), tmp_path / "out", resume=True)
+    assert content(tmp_path / "out") == before
+
+
+def test_input_that_changes_meanwhile_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, real = write_input(tmp_path, 25), Task._finish
+
+    def meddle(self: Task, shard: Shard, results: Any) -> Finished:
+        if shard.number == 1:
+            os.utime(path, (0, 0))
+        return real(self, shard, results)
+
+    monkeypatch.setattr(Task, "_finish", meddle)
+    with pytest.raises(FreightError, match="changed while it was being scored"):
+        score(path, tmp_path / "out")
+    assert "shard-00001.parquet" not in content(tmp_path / "out")
+
+
+def test_what_cannot_be_asked_for(tmp_path: Path) -> None:
+    path = write_input(tmp_path, 5)
+    with Corpus(str(path)) as corpus:
+        for options, message in (
+            ({"shard": 0}, "at least one segment"),
+            ({"ending": ".xls"}, ".xls is no format"),
+        ):
+            with pytest.raises(InvalidInput, match=message):
+                local([freight.load("chrf")], corpus, tmp_path / "out", **options)
+        for several in ([], [freight.load("chrf")] * 2):
+            with pytest.raises(InvalidInput, match="at least one metric, and none of them twice"):
+                local(several, corpus, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
