@@ -1,6 +1,9 @@
 """Requests that wait together are scored together, and none of them can tell."""
 
 import asyncio
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +13,7 @@ import numpy as np
 import pytest
 
 import freight
+from freight.encoding.hashed import Hashed
 from freight.pipeline import Segment
 from freight.serve import worker as working
 from freight.serve.gauges import Gauges
@@ -91,12 +95,31 @@ def test_small_batches_agree_with_large_ones(embedded: Offer) -> None:
     assert found.flags == local.flags
 
 
+def test_large_batches_have_the_bits_of_the_command_line() -> None:
+    offer = Offer(allowed(["embedded"], 4096))
+    segments = SEGMENTS[:8]
+    [[found]], _ = together(offer, lambda w: [w.score(segments, [offer.wanted("emd")])])
+    code = (
+        "import freight, json, sys; freight.set_threads(1); segments = json.load(sys.stdin);"
+        "result = freight.load('emd').score([h for h, _ in segments], [r for _, r in segments]);"
+        "print(json.dumps(result['transport'].tolist()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(segments),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found["transport"].tolist() == json.loads(done.stdout)
+
+
 def test_metrics_over_one_encoder_share_one_encoding(
     light: Offer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[list[str]] = []
-    kind = type(light.encoders["hashed"].given)
-    encode = kind.encode  # type: ignore[union-attr]
+    kind: Any = Hashed
+    encode = kind.encode
 
     def counting(self: Any, texts: Any, *rest: Any) -> Any:
         calls.append(list(texts))
@@ -256,6 +279,20 @@ def test_it_goes_on_when_all_that_waited_is_late(
         return await worker.score([("c", ["d"])], wanted)
 
     [found], _ = together(light, lambda w: [twice(w)], Limits(seconds=0.3))
+    assert len(found[0]) == 1
+
+
+def test_it_goes_on_after_a_fault(light: Offer, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = [light.wanted("emd")]
+
+    async def twice(worker: Worker) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(worker, "_encode", lambda groups: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                await worker.score([("a", ["b"])], wanted)
+        return await worker.score([("a", ["b"])], wanted)
+
+    [found], _ = together(light, lambda w: [twice(w)])
     assert len(found[0]) == 1
 
 

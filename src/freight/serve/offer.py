@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from freight.catalogue import default_encoder, load, metrics, parameters, presets
 from freight.clouds import Encoder
 from freight.encoding import DISTILLED, EMBEDDED, encoder, is_static
+from freight.encoding.remembered import Remembered
 from freight.encoding.transformer import Transformer
 from freight.errors import InvalidInput, MissingPart
 from freight.rehearsal import Memories
@@ -48,6 +50,12 @@ class Named:
     given: str | Encoder
     depth: int
 
+    def remembering(self, memory: int) -> Named:
+        """The same, remembering what it has encoded: a text is often sent again."""
+        if isinstance(self.given, str):
+            return self
+        return replace(self, given=Remembered(self.given, memory))
+
 
 class Offer:
     """Metrics by what requests say of them, loaded when first asked for.
@@ -59,7 +67,7 @@ class Offer:
     def __init__(
         self, encoders: Sequence[Named], learnt_from: Sequence[str] = (), memory: int = 2**28
     ) -> None:
-        self.encoders = {one.name: one for one in encoders}
+        self.encoders = {one.name: one.remembering(memory) for one in encoders}
         self.metrics = {name: about for name, about in metrics().items() if _works(name)}
         self._texts = learnt_from
         self._memories = Memories(memory)
@@ -95,11 +103,13 @@ class Offer:
         self._scorers.move_to_end(wanted)
         return self._scorers[wanted]
 
-    def describe(self) -> list[dict[str, Any]]:
+    @cached_property
+    def described(self) -> list[dict[str, Any]]:
         """Every metric with its columns and what may be set of it."""
         return [self._described(name, about) for name, about in self.metrics.items()]
 
-    def describe_encoders(self) -> list[dict[str, Any]]:
+    @property
+    def described_encoders(self) -> list[dict[str, Any]]:
         """Every encoder, how many layers it has, and whether its units are words."""
         return [
             {"name": one.name, "depth": one.depth, "words": is_static(one.spec)}

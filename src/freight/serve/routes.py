@@ -81,12 +81,12 @@ def api(offer: Offer, worker: Worker, limits: Limits) -> APIRouter:
     @router.get("/metrics", response_class=Json, responses={200: {"model": MetricsAnswer}})
     def metrics() -> Response:
         """Every metric with its columns, and what may be set of it within which bounds."""
-        return Json({"metrics": offer.describe()})
+        return Json({"metrics": offer.described})
 
     @router.get("/encoders", response_class=Json, responses={200: {"model": EncodersAnswer}})
     def encoders() -> Response:
         """The encoders that requests may name."""
-        return Json({"encoders": offer.describe_encoders()})
+        return Json({"encoders": offer.described_encoders})
 
     @router.post("/score", response_class=Json, responses={200: {"model": ScoreAnswer}})
     async def score(request: ScoreRequest) -> Response:

@@ -119,15 +119,24 @@ class Worker:
             set_threads(self._threads)  # numba counts them thread by thread
         self._warm()
         self.ready = True
-        while self._queue or not self._stopping:
+        while not self._done:
             pieces = self._gather()
-            if not pieces:  # nobody waits any more for what had come
-                continue
             start = time.perf_counter()
-            self._work(pieces)
-            pairs = sum(piece.pairs for piece in pieces)
-            took = max(time.perf_counter() - start, 1e-6)
-            self._rate = 0.8 * self._rate + 0.2 * pairs / took
+            try:
+                self._work(pieces)
+            except Exception as error:  # nobody waits for an answer that will not come
+                self._deliver((piece.job, error) for piece in pieces)
+            self._note(pieces, time.perf_counter() - start)
+
+    @property
+    def _done(self) -> bool:
+        with self._wake:
+            return self._stopping and not self._queue
+
+    def _note(self, pieces: Sequence[Piece], seconds: float) -> None:
+        pairs = sum(piece.pairs for piece in pieces)
+        if pairs:
+            self._rate = 0.8 * self._rate + 0.2 * pairs / max(seconds, 1e-6)
             self._gauges.batch(len(pieces), pairs)
 
     def _warm(self) -> None:
@@ -169,7 +178,7 @@ class Worker:
             done = sum(size for size, _ in job.sizes[before : job.taken])
             self._count(-done * len(job.wanted))
         self._queue.extend(unfinished)
-        return pieces or (self._take() if self._queue else [])
+        return pieces
 
     def _work(self, pieces: Sequence[Piece]) -> None:
         groups: dict[Wanted, list[Piece]] = {}
