@@ -322,6 +322,7 @@ def test_what_cannot_be_asked_for(tmp_path: Path) -> None:
         for options, message in (
             ({"shard": 0}, "at least one segment"),
             ({"ending": ".xls"}, ".xls is no format"),
+            ({"columns": [["f1"]]}, "chrf has no column 'f1'; there is score"),
         ):
             with pytest.raises(InvalidInput, match=message):
                 local([freight.load("chrf")], corpus, tmp_path / "out", **options)

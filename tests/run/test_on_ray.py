@@ -44,6 +44,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     paths = [str(Path(__file__).parents[1]), *(part for part in sys.path if part)]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # or it writes a token to the user's home
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = Cluster(

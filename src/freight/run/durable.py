@@ -63,6 +63,13 @@ class Request:
             raise InvalidInput(f"{self.ending} is no format; there is {' '.join(FORMATS)}")
         if len({metric.name for metric in self.metrics}) < max(len(self.metrics), 1):
             raise InvalidInput("a run has at least one metric, and none of them twice")
+        for metric, names in zip(self.metrics, self.wanted, strict=True):
+            there = [column.name for column in metric.columns]
+            for name in names:
+                if name not in there:
+                    raise InvalidInput(
+                        f"{metric.name} has no column {name!r}; there is {', '.join(there)}"
+                    )
 
     @property
     def wanted(self) -> list[tuple[str, ...]]:
