@@ -88,9 +88,7 @@ def carry_out(request: Request, engine: Engine, tick: Tick | None = None) -> Run
         asked = Manifest.of(corpus, *chosen, engine.look(request.metrics))
         manifest = _begun(folder, asked, request.resume)
         metrics, manifest = _taught(folder, request, manifest)
-        signed = engine.look(metrics).signatures
-        notes = {metric.name: line for metric, line in zip(metrics, signed, strict=True)}
-        task = Task(tuple(metrics), tuple(request.wanted), request.ending, notes)
+        task = _task(request, metrics, engine.look(metrics).signatures)
         known = _verified(folder, manifest)
         folder.write(JOURNAL, b"".join(_line(manifest, one) for one in _sorted(known)))
         folder.write(MANIFEST, replace(manifest, complete=False).written())
@@ -166,6 +164,11 @@ def _taught(folder: Folder, request: Request, manifest: Manifest) -> tuple[list[
     content = learnt.written(metrics)
     folder.write(learnt.LEARNT, content)
     return metrics, replace(manifest, learnt=_digest(content))
+
+
+def _task(request: Request, metrics: Sequence[Scorer], signatures: Sequence[str]) -> Task:
+    notes = {metric.name: line for metric, line in zip(metrics, signatures, strict=True)}
+    return Task(tuple(metrics), tuple(request.wanted), request.ending, notes)
 
 
 def _verified(folder: Folder, manifest: Manifest) -> dict[int, Record]:
