@@ -13,7 +13,8 @@ demo: .venv/ready
 		-m lazy-emd -m bary-score -m wrd-score -m std -o build/demo.html
 
 test: .venv/ready-dev lint
-	$(BIN)/python -m pytest -n 2
+	@# two workers with a thread each: more threads than cores would wait for one another
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 lint: .venv/ready-dev
 	$(BIN)/ruff format --check .

@@ -151,7 +151,7 @@ def test_a_page_opens_in_a_browser(folder: Path, monkeypatch: pytest.MonkeyPatch
         program, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
         f"--user-data-dir={folder / 'profile'}", "--dump-dom", page.as_uri(),
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     assert "CONSOLE" not in done.stderr
     for text in ("bert-score:recall", "agrees best", "system level", "compared: judged 20 rows"):
         assert text in done.stdout

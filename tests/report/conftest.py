@@ -26,7 +26,7 @@ def browser(tmp_path: Path) -> Callable[[str], tuple[str, str]]:
             program, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
             f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", file.as_uri(),
         ]  # fmt: skip
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
         said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
         return done.stdout, "\n".join(said)
 
