@@ -1,7 +1,9 @@
 """A Ray cluster of several nodes comes to the same bytes, whatever becomes of its nodes."""
 
 import os
+import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -42,7 +44,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A head without cores, and two nodes with one each."""
     from ray.cluster_utils import Cluster
 
-    paths = [str(Path(__file__).parents[1]), *(part for part in sys.path if part)]
+    folders = Path(__file__).parent, Path(__file__).parents[1]
+    paths = [*map(str, folders), *(part for part in sys.path if part)]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # or it writes a token to the user's home
     with warnings.catch_warnings():
@@ -105,6 +108,28 @@ def test_an_actor_that_is_killed_is_replaced(
     path, expected = undisturbed
     with pytest.warns(UserWarning, match=r"a worker failed: .*; the others go on"):
         run(path, tmp_path / "out", deaths=2, address=cluster.address, workers=1)
+    assert content(tmp_path / "out") == expected
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from test_on_ray import run
+run(Path(sys.argv[1]), Path(sys.argv[2]), address=sys.argv[3])
+"""
+
+
+def test_a_driver_that_is_killed_lets_go_of_the_cluster(
+    cluster: Any, undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path
+) -> None:
+    path, expected = undisturbed
+    arguments = [str(path), str(tmp_path / "out"), cluster.address]
+    with subprocess.Popen([sys.executable, "-c", DRIVER, *arguments]) as driver:
+        while not (tmp_path / "out/shard-00000.parquet").exists():
+            assert driver.poll() is None
+            time.sleep(0.01)
+        driver.kill()
+    run(path, tmp_path / "out", address=cluster.address, resume=True)
     assert content(tmp_path / "out") == expected
 
 
