@@ -6,7 +6,7 @@ Without a GPU everything is done in turn, since all of it wants the same cores.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -14,6 +14,7 @@ import torch
 from freight.clouds import Encoder, Tick
 from freight.encoding.keeping import device_of
 from freight.pipeline import Chunk, Encoded, Segment, chunks, encode_chunk, encoders_of
+from freight.transfers import begun_early
 
 if TYPE_CHECKING:
     from freight.metric import Metric
@@ -60,14 +61,8 @@ def encoded_chunks(
 def ahead(make: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     """What is made of each item, in order; the next is made while the last is looked at."""
     with ThreadPoolExecutor(1) as worker:
-        waiting: Future[T] | None = None
-        for item in items:
-            begun = worker.submit(make, item)
-            if waiting is not None:
-                yield waiting.result()
-            waiting = begun
-        if waiting is not None:
-            yield waiting.result()
+        for begun in begun_early(worker.submit(make, item) for item in items):
+            yield begun.result()
 
 
 def _beside(sides: Sequence[torch.cuda.Stream], work: Callable[[], list[Encoded]]) -> list[Encoded]:

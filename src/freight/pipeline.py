@@ -14,7 +14,7 @@ from freight.pairings import Pairs
 from freight.readouts import Reading
 from freight.results import Column
 from freight.solvers import solve
-from freight.transfers import fetched
+from freight.transfers import begun_early, fetching
 from freight.types import Array, Plans
 from freight.weightings import Measures
 
@@ -178,8 +178,9 @@ def read(metric: Metric, priced: Priced) -> Scored:
     for column in metric.columns:
         scores[column.name][empty.any(axis=1)] = column.worst
         scores[column.name][empty.all(axis=1)] = column.perfect
-    for pairs, cost in priced.batches:
-        reading, converged = _read(metric, pairs, cost)
+    costs = ((pairs, fetching(cost.double())) for pairs, cost in priced.batches)
+    for pairs, cost in begun_early(costs):
+        reading, converged = _read(metric, pairs, cost())
         for name, values in reading.columns.items():
             scores[name][pairs.which] = values
         for flag, raised in reading.flags.items():
@@ -192,18 +193,17 @@ def read(metric: Metric, priced: Priced) -> Scored:
     return scores, flags
 
 
-def _read(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> tuple[Reading, Array]:
+def _read(metric: Metric, pairs: Pairs, cost: Array) -> tuple[Reading, Array]:
     plans = solved(metric, pairs, cost)
     converged = np.logical_and.reduce([plan.converged for plan in plans])
     return metric.readout(plans, pairs), converged
 
 
-def solved(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]:
+def solved(metric: Metric, pairs: Pairs, cost: Array) -> list[Plans]:
     """A plan for each of the metric's problems between these pairs."""
     masses = pairs.hyp_weights, pairs.ref_weights
     sizes = pairs.hyp_sizes, pairs.ref_sizes
-    array = fetched(cost.double())
-    return [solve(problem, array, *masses, *sizes, strict=False) for problem in metric.problems]
+    return [solve(problem, cost, *masses, *sizes, strict=False) for problem in metric.problems]
 
 
 class Chosen(NamedTuple):

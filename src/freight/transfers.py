@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
 import torch
 from torch import Tensor
 
 from freight.types import Array
+
+T = TypeVar("T")
 
 
 def sent(array: Array, device: torch.device) -> Tensor:
@@ -18,7 +23,29 @@ def sent(array: Array, device: torch.device) -> Tensor:
 
 def fetched(tensor: Tensor) -> Array:
     """The numbers of a tensor as an array."""
+    return fetching(tensor)()
+
+
+def fetching(tensor: Tensor) -> Callable[[], Array]:
+    """The same, begun: what is given back waits for the numbers."""
     if not tensor.is_cuda:
-        return tensor.numpy()
+        return tensor.numpy
     here = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
-    return here.copy_(tensor).numpy()
+    here.copy_(tensor, non_blocking=True)
+    done = torch.cuda.current_stream(tensor.device).record_event()
+
+    def arrived() -> Array:
+        done.synchronize()
+        return here.numpy()
+
+    return arrived
+
+
+def begun_early(items: Iterable[T]) -> Iterator[T]:
+    """Each item once the one after it has been made too."""
+    waiting: list[T] = []
+    for item in items:
+        waiting.append(item)
+        if len(waiting) > 1:
+            yield waiting.pop(0)
+    yield from waiting

@@ -159,7 +159,7 @@ class Transformer:
         return padded_batch(shape, pieces, chosen, padding)
 
     def _forward(self, shape: Shape, batch: Batch, layers: Sequence[int]) -> torch.Tensor:
-        arrays = {name: torch.as_tensor(x, device=self._device) for name, x in batch.arrays.items()}
+        arrays = {name: sent(x, self._device) for name, x in batch.arrays.items()}
         with _RUNNING:
             return hidden_states(self._model, {**arrays, **batch.numbers}, layers)
 
