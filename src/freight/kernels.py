@@ -3,10 +3,11 @@
 import hashlib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from threading import RLock
+from threading import RLock, local
 from typing import Any, TypeVar
 
 import numba
@@ -18,8 +19,8 @@ _VECTORS = {"reassoc", "contract", "nsz", "nnan", "ninf"}
 
 _COMPILED = re.compile(rb"^@(kernel|batch_kernel|summing)$", re.MULTILINE)
 
-PARALLEL = RLock()
-"""Held while a parallel kernel runs: numba's simplest threading layer aborts when entered twice."""
+_ONE = RLock()
+_THREAD = local()
 
 
 def kernel(function: F) -> F:
@@ -35,6 +36,35 @@ def summing(function: F) -> F:
 def batch_kernel(function: F) -> F:
     """Compile a loop over a batch, its problems shared out among the threads."""
     return _compile(function, parallel=True)
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Wraps a parallel kernel: numba's simplest threading layer aborts when entered twice."""
+    if getattr(_THREAD, "solitary", False) and _can_be_entered_twice():
+        yield
+    else:
+        with _ONE:
+            yield
+
+
+def work_alone() -> None:
+    """From now on this thread shares its kernels with no other, which may run theirs beside it."""
+    numba.set_num_threads(1)
+    _THREAD.solitary = True
+
+
+def spare_threads() -> int:
+    """How many threads may work alone, while two others prepare what they need."""
+    return max(1, int(numba.get_num_threads()) - 2)
+
+
+def _can_be_entered_twice() -> bool:
+    try:
+        library: Any = numba
+        return bool(library.threading_layer() != "workqueue")
+    except ValueError:  # none has been chosen yet
+        return False
 
 
 def set_threads(count: int) -> None:

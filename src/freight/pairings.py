@@ -51,6 +51,11 @@ class Pairs(NamedTuple):
     cosines: Array | None = None
     ids: tuple[Array, Array] | None = None
 
+    @property
+    def cells(self) -> int:
+        """How many numbers the costs of these pairs are."""
+        return self.hyp_weights.size * self.ref_weights.shape[1]
+
     def alone(self, row: int) -> Pairs:
         """One of the pairs, as a batch of one."""
         return Pairs(*(_cut(field, slice(row, row + 1)) for field in self))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,7 +11,8 @@ import numpy as np
 import torch
 
 from freight.clouds import Cloud, Encoder, Tick
-from freight.pairings import Pairs
+from freight.kernels import spare_threads, work_alone
+from freight.pairings import GPU_CELLS, Pairs
 from freight.readouts import Reading
 from freight.results import Column
 from freight.solvers import solve
@@ -139,6 +141,7 @@ class Priced:
 
     empty: Array  # (pair, 2)
     flags: Sequence[set[str]]
+    device: torch.device
     batches: Iterable[tuple[Pairs, torch.Tensor]]
 
 
@@ -163,7 +166,9 @@ def price(metric: Metric, hyp: Measures, ref: Measures, index: Array) -> Priced:
     whole = np.flatnonzero(~empty.any(axis=1))
     gathered = metric.pairing(hyp, ref, index[whole]) if len(whole) else ()
     named = (pairs._replace(which=whole[pairs.which]) for pairs in gathered)
-    return Priced(empty, flags, ((pairs, _cost(metric, pairs)) for pairs in named))
+    return Priced(
+        empty, flags, hyp.points.device, ((pairs, _cost(metric, pairs)) for pairs in named)
+    )
 
 
 def _cost(metric: Metric, pairs: Pairs) -> torch.Tensor:
@@ -178,9 +183,7 @@ def read(metric: Metric, priced: Priced) -> Scored:
     for column in metric.columns:
         scores[column.name][empty.any(axis=1)] = column.worst
         scores[column.name][empty.all(axis=1)] = column.perfect
-    costs = ((pairs, fetching(cost.double())) for pairs, cost in priced.batches)
-    for pairs, cost in begun_early(costs):
-        reading, converged = _read(metric, pairs, cost())
+    for pairs, reading, converged in _readings(metric, priced):
         for name, values in reading.columns.items():
             scores[name][pairs.which] = values
         for flag, raised in reading.flags.items():
@@ -193,8 +196,22 @@ def read(metric: Metric, priced: Priced) -> Scored:
     return scores, flags
 
 
-def _read(metric: Metric, pairs: Pairs, cost: Array) -> tuple[Reading, Array]:
-    plans = solved(metric, pairs, cost)
+def _readings(metric: Metric, priced: Priced) -> Iterator[tuple[Pairs, Reading, Array]]:
+    """Batch by batch; while a GPU makes costs, each thread solves a batch of its own."""
+    costs = ((pairs, fetching(cost.double())) for pairs, cost in priced.batches)
+    if priced.device.type != "cuda":
+        for pairs, cost in costs:
+            yield pairs, *_read(metric, pairs, cost)
+        return
+    threads = spare_threads()
+    with ThreadPoolExecutor(threads, initializer=work_alone) as pool:
+        begun = ((pairs, pool.submit(_read, metric, pairs, cost)) for pairs, cost in costs)
+        for pairs, work in begun_early(begun, threads * GPU_CELLS, lambda one: one[0].cells):
+            yield pairs, *work.result()
+
+
+def _read(metric: Metric, pairs: Pairs, cost: Callable[[], Array]) -> tuple[Reading, Array]:
+    plans = solved(metric, pairs, cost())
     converged = np.logical_and.reduce([plan.converged for plan in plans])
     return metric.readout(plans, pairs), converged
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
@@ -41,11 +42,16 @@ def fetching(tensor: Tensor) -> Callable[[], Array]:
     return arrived
 
 
-def begun_early(items: Iterable[T]) -> Iterator[T]:
-    """Each item once the one after it has been made too."""
-    waiting: list[T] = []
+def begun_early(
+    items: Iterable[T], room: int = 1, size: Callable[[T], int] = lambda _: 1
+) -> Iterator[T]:
+    """Each item once later ones have been made too, as many as there is room for."""
+    waiting: deque[T] = deque()
+    held = 0
     for item in items:
         waiting.append(item)
-        if len(waiting) > 1:
-            yield waiting.pop(0)
+        held += size(item)
+        while held > room:
+            held -= size(waiting[0])
+            yield waiting.popleft()
     yield from waiting

@@ -13,7 +13,7 @@ import torch
 
 from freight import totals
 from freight.errors import InvalidInput
-from freight.kernels import PARALLEL
+from freight.kernels import one_at_a_time
 
 Array: TypeAlias = npt.NDArray[Any]
 Numbers: TypeAlias = Array | torch.Tensor
@@ -87,7 +87,7 @@ class Plans:
         one = self.cost.ndim == 2
         data = [x[None] for x in data] if one else data
         out = np.empty((len(data[0]), 3))
-        with PARALLEL:
+        with one_at_a_time():
             sizes = self.hyp_sizes, self.ref_sizes
             totals.totals(data[0], data[1], data[2], data[3], *sizes, *terms, out)
         transport, objective, regularised = (float(x[0]) if one else x for x in out.T)

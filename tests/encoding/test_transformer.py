@@ -104,10 +104,10 @@ def test_memory_that_runs_out_halves_the_batch(tiny: Path, monkeypatch: pytest.M
     expected = encoder.encode(texts, [1])
     forward = Transformer._forward
 
-    def short_of_memory(self: Transformer, shape, *rest):  # type: ignore[no-untyped-def]
-        if shape.rows > 8:
+    def short_of_memory(self: Transformer, batch, layers):  # type: ignore[no-untyped-def]
+        if len(batch.arrays["input_ids"]) > 8:
             raise torch.OutOfMemoryError("no room")
-        return forward(self, shape, *rest)
+        return forward(self, batch, layers)
 
     monkeypatch.setattr(Transformer, "_forward", short_of_memory)
     cloud = encoder.encode(texts, [1])

@@ -62,11 +62,14 @@ def packed_batches(lengths: Array, budget: int) -> Iterator[tuple[Shape, Array]]
 def packed_batch(
     shape: Shape, pieces: Cut, chosen: Array, padding: int, limit: int, model_type: str
 ) -> Batch:
-    """The model's inputs, filled up with dummy texts, and where the tokens of each window are."""
+    """The model's inputs, filled up with dummy texts, and where the tokens of each window are.
+
+    Texts of no length at all follow, up to a power of two.
+    """
     sizes = pieces.lengths[chosen]
     used, room = int(sizes.sum()), shape.length
     fill = [min(limit, room - used - k) for k in range(0, room - used, limit)]
-    bounds = np.concatenate(([0], np.cumsum([*sizes, *fill])))
+    bounds = np.concatenate(([0], np.cumsum([*sizes, *fill]))).astype(np.int32)
     place = ranges(pieces.offsets[chosen], sizes)
     ids = np.full((1, room), padding, np.int64)
     ids[0, :used] = pieces.ids[place]
@@ -75,10 +78,15 @@ def packed_batch(
     inputs = {
         "input_ids": ids,
         "position_ids": positions[None],
-        "cu_seq_lens_q": bounds.astype(np.int32),
+        "cu_seq_lens_q": np.pad(bounds, (0, _power(len(bounds)) - len(bounds)), "edge"),
     }
     longest = max(int(sizes.max()), *fill, 1)
-    return Batch(inputs, {"max_length_q": longest}, place, np.arange(used))
+    return Batch(inputs, {"max_length_q": _power(longest)}, place, np.arange(used))
+
+
+def _power(number: int) -> int:
+    """The least power of two that is not smaller, so that there are few shapes."""
+    return 1 << (number - 1).bit_length()
 
 
 def _attend(

@@ -21,6 +21,7 @@ from freight.clouds import Cloud, Tick
 from freight.encoding.embedded import EMBEDDED, embedded_folder
 from freight.encoding.hub import load_part
 from freight.encoding.packed import TIMES, packed_batch, packed_batches, packs, register
+from freight.encoding.recorded import Recorder
 from freight.encoding.states import hidden_states
 from freight.encoding.tokens import Tokeniser, Tokens
 from freight.encoding.windows import ROWS, STEP, Batch, Cut, Shape, batches, cut, padded_batch
@@ -125,7 +126,7 @@ class Transformer:
         """Encode a batch into the store; in halves where memory runs out, and then say so."""
         batch = self._batch(shape, pieces, chosen)
         try:
-            states = self._forward(shape, batch, layers)
+            states = self._forward(batch, layers)
         except torch.OutOfMemoryError:
             if shape.rows == 1 and len(chosen) == 1:
                 raise FreightError(
@@ -158,10 +159,16 @@ class Transformer:
             return packed_batch(shape, pieces, chosen, padding, self._limit, kind)
         return padded_batch(shape, pieces, chosen, padding)
 
-    def _forward(self, shape: Shape, batch: Batch, layers: Sequence[int]) -> torch.Tensor:
-        arrays = {name: sent(x, self._device) for name, x in batch.arrays.items()}
+    def _forward(self, batch: Batch, layers: Sequence[int]) -> torch.Tensor:
         with _RUNNING:
+            if self._packs:
+                return self._recorder.states(batch, layers)
+            arrays = {name: sent(x, self._device) for name, x in batch.arrays.items()}
             return hidden_states(self._model, {**arrays, **batch.numbers}, layers)
+
+    @cached_property
+    def _recorder(self) -> Recorder:
+        return Recorder(self._model)
 
     @cached_property
     def _packs(self) -> bool:

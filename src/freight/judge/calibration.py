@@ -12,7 +12,7 @@ from numba import prange
 
 from freight.judge.levels import Points
 from freight.judge.weighted import row
-from freight.kernels import PARALLEL, batch_kernel, kernel
+from freight.kernels import batch_kernel, kernel, one_at_a_time
 from freight.types import Array
 
 WIDER = 1.0 + 1e-9
@@ -25,7 +25,7 @@ def accuracies(points: Points, epsilon: float | None) -> tuple[Array, Array]:
     resamples = max(len(x) for x in (metric, human, weights, groups))
     accuracy = np.empty(resamples)
     width = np.full(resamples, np.nan if epsilon is None else epsilon)
-    with PARALLEL:
+    with one_at_a_time():
         _accuracies(metric, human, weights, starts, groups, accuracy, width)
     return accuracy, width
 

@@ -9,14 +9,14 @@ where, and the answer is (resample, group), nan where a side is constant.
 import numpy as np
 from numba import prange
 
-from freight.kernels import PARALLEL, batch_kernel, kernel
+from freight.kernels import batch_kernel, kernel, one_at_a_time
 from freight.types import Array
 
 
 def pearson(x: Array, y: Array, weights: Array, starts: Array) -> Array:
     """The correlation of the values."""
     out = np.empty((_resamples(x, y, weights), len(starts) - 1))
-    with PARALLEL:
+    with one_at_a_time():
         _pearsons(x, y, weights, starts, out)
     return out
 
@@ -29,7 +29,7 @@ def spearman(x: Array, y: Array, weights: Array, starts: Array) -> Array:
 def kendall(x: Array, y: Array, weights: Array, starts: Array) -> Array:
     """Tau-b: concordant less discordant pairs, over the geometric mean of the pairs not tied."""
     out = np.empty((_resamples(x, y, weights), len(starts) - 1))
-    with PARALLEL:
+    with one_at_a_time():
         _kendalls(x, y, weights, starts, out)
     return out
 
@@ -37,7 +37,7 @@ def kendall(x: Array, y: Array, weights: Array, starts: Array) -> Array:
 def ranks(x: Array, weights: Array, starts: Array) -> Array:
     """The rank of each point within its group, from 1, as if it were written out weight times."""
     out = np.zeros((_resamples(x, weights), x.shape[1]))
-    with PARALLEL:
+    with one_at_a_time():
         _rankings(x, weights, starts, out)
     return out
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from freight.errors import InvalidInput, NotConverged
-from freight.kernels import PARALLEL
+from freight.kernels import one_at_a_time
 from freight.solvers.arrays import solve_arrays
 from freight.solvers.barycenters import barycenter_batch
 from freight.solvers.batches import Batch, Solved, Terms
@@ -103,7 +103,7 @@ def barycenter(
     mass = _masses(weights, np.arange(width) < count[:, None], single)
     where, objective = np.zeros((texts, width, dim)), np.empty(texts)
     converged = np.empty(texts, bool)
-    with PARALLEL:
+    with one_at_a_time():
         barycenter_batch(layers, mass, count, max_iterations, where, objective, converged)
     if not np.isfinite(objective).all():
         raise InvalidInput(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from freight.kernels import PARALLEL
+from freight.kernels import one_at_a_time
 from freight.solvers.batches import Batch, Solved, Terms
 from freight.solvers.greedy import greedy_batch
 from freight.solvers.relaxed import relaxed_batch
@@ -22,6 +22,6 @@ def solve_arrays(batch: Batch, terms: Terms) -> Solved:
         solver = relaxed_batch
     flow = np.zeros(batch.cost.shape)
     gap, converged = np.empty(len(flow)), np.empty(len(flow), bool)
-    with PARALLEL:
+    with one_at_a_time():
         solver(batch, terms, flow, gap, converged)
     return Solved(flow, gap, converged)

@@ -5,7 +5,7 @@ import torch
 from numba import prange
 
 from freight.errors import InvalidInput
-from freight.kernels import PARALLEL, batch_kernel, kernel
+from freight.kernels import batch_kernel, kernel, one_at_a_time
 from freight.solvers.batches import Batch, Terms
 from freight.types import Array, Numbers
 
@@ -47,7 +47,7 @@ def check_data(batch: Batch, terms: Terms, single: bool) -> None:
     """Costs are finite, masses are finite and not negative, and every side has what it needs."""
     rtol = 1e-9 if batch.hyp_weights.dtype == np.float64 else 1e-5
     found = np.empty((len(batch.cost), 3), np.int64)
-    with PARALLEL:
+    with one_at_a_time():
         _faults(batch, terms.hyp, terms.ref, rtol, found)
     if not found.any():
         return

@@ -8,7 +8,7 @@ the coefficients of the mixtures. The steps are those of `barycenters`, as are s
 import numpy as np
 from numba import prange
 
-from freight.kernels import PARALLEL, batch_kernel, kernel
+from freight.kernels import batch_kernel, kernel, one_at_a_time
 from freight.solvers.present import equalise, gather, present
 from freight.solvers.simplex import improve, plant
 from freight.types import Array
@@ -25,7 +25,7 @@ def mixtures(gram: Array, weights: Array, max_iterations: int = 1000) -> tuple[A
     texts, size = weights.shape
     found = np.zeros((texts, size, gram.shape[1]), np.float32)
     converged = np.empty(texts, bool)
-    with PARALLEL:
+    with one_at_a_time():
         _mixtures(gram, weights, max_iterations, found, converged)
     return found, converged
 
