@@ -23,7 +23,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 Prepared = tuple[Chunk, Mapping[Encoder, Any]]
 
-_MOST = 4
+_MOST = 8
 _LAYER = 2**33
 """A GPU takes chunks as many times larger as it has so many bytes for every layer that is kept, up
 to the most."""
