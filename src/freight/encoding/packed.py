@@ -75,7 +75,7 @@ def packed_batch(
     ids[0, :used] = pieces.ids[place]
     first = _FIRST_POSITIONS[model_type]
     positions = first + np.arange(room) - np.repeat(bounds[:-1], np.diff(bounds))
-    inputs = {
+    inputs: dict[str, Array] = {
         "input_ids": ids,
         "position_ids": positions[None],
         "cu_seq_lens_q": np.pad(bounds, (0, _power(len(bounds)) - len(bounds)), "edge"),

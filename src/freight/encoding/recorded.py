@@ -86,4 +86,5 @@ class Recorder:
         except RuntimeError:
             self.able = False
         else:
-            self._known[key] = _Recording(graph, inputs, states, torch.cuda.Event())
+            cuda: Any = torch.cuda
+            self._known[key] = _Recording(graph, inputs, states, cuda.Event())
