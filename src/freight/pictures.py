@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -16,12 +17,12 @@ from freight.errors import InvalidInput, MissingPart
 ENDINGS = (".html", ".json", ".png", ".svg", ".pdf")
 
 
-class Pictured:
+class Pictured(ABC):
     """What can be drawn, as a page or as heat maps, where the extra `report` is installed."""
 
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """In the words of JSON."""
-        raise NotImplementedError
 
     def html(self) -> str:
         """A page that is one file."""

@@ -123,7 +123,7 @@ def _by_sentence(split: Tokeniser, text: str) -> Words:
     return words
 
 
-@lru_cache(maxsize=2**18)
+@lru_cache(maxsize=2**15)
 def _taken_apart(run: str, first: bool, last: bool) -> Words:
     words = Words([], [], [])
     letters = len(run) - (run[-1:] in {",", "."})

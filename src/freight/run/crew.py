@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import traceback
 import warnings
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -42,15 +43,15 @@ W = TypeVar("W", bound="Worker[Any]")
 
 
 @dataclass(eq=False)
-class Worker(Generic[N]):
+class Worker(ABC, Generic[N]):
     """A worker as it is seen from here: what it holds, and whether it waits for more."""
 
     held: dict[int, N] = field(default_factory=dict)
     idle: bool = False
 
+    @abstractmethod
     def tell(self, shard: N | None) -> None:
         """Send a shard, or word to finish up; if it has died, that is found out later."""
-        raise NotImplementedError
 
 
 @dataclass(eq=False)
