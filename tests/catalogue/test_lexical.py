@@ -402,3 +402,12 @@ def test_every_knob_turns(name: str, settings: dict[str, Any]) -> None:
     usual, turned = metric(name), metric(name, **settings)
     assert usual.signature != turned.signature
     assert usual.score(hyps, refs)["score"].tolist() != turned.score(hyps, refs)["score"].tolist()
+
+
+def test_no_line_is_kept_by_the_library() -> None:
+    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+    from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
+
+    lexical.bleu().score(["a line to forget"], ["another line to forget"])
+    kinds: list[Any] = [Tokenizer13a, TokenizerRegexp]
+    assert [kind.__call__.cache_info().currsize for kind in kinds] == [0, 0]

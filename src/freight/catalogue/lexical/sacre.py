@@ -39,8 +39,9 @@ class Sacre(Measure):
     def __call__(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> Reading:
         """Scores and statistics of each segment; there may be more references for some."""
         streams = list(zip_longest(*refs))
-        rows = self.build()._extract_corpus_statistics(hyps, streams)
-        metric = self.build_for_segments()
+        whole, metric = self.build(), self.build_for_segments()
+        rows = whole._extract_corpus_statistics(hyps, streams)
+        _forget(whole)
         scores = [metric._compute_score_from_stats(row).score for row in rows]
         return Reading(np.array(scores), np.array(rows, dtype=float), self.total)
 
@@ -54,6 +55,15 @@ class Sacre(Measure):
         metric = self.build()
         metric.num_refs = None
         return f"sacrebleu({metric.get_signature().format().replace('|', ',')})"
+
+
+def _forget(metric: Any) -> None:
+    """Its tokenizers keep thousands of lines for good, which a service would see as a leak."""
+    tokenizer = getattr(metric, "tokenizer", None)
+    for part in (tokenizer, getattr(tokenizer, "_post_tokenizer", None)):
+        remembered = getattr(type(part).__call__, "cache_clear", None)
+        if remembered is not None:
+            remembered()
 
 
 @dataclass(frozen=True)
