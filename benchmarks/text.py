@@ -4,7 +4,8 @@
 
 Pairs are WMT15's to-English ones, looked for in $FREIGHT_DATA (by default ../shared); the bundled
 example, repeated with numbers so that no two are equal, stands in where they are absent. Rounds are
-interleaved and the best of each counts, since the machine is shared.
+interleaved and the best of each counts, since the machine is shared. What bfloat16 gains is shown
+with how well its scores agree with float32's in rank.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from typing import Any
 import bert_score
 from rich.console import Console
 from rich.table import Table
+from scipy.stats import spearmanr
 
 import freight
 from freight.encoding.embedded import embedded_folder
@@ -28,6 +30,7 @@ from freight.encoding.embedded import embedded_folder
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
 Pairs = tuple[list[str], list[str]]
 OURS = ("bert-score", "emd", "lazy-emd", "bary-score")
+HALVED = OURS[:3]
 
 
 def main() -> None:
@@ -42,6 +45,7 @@ def main() -> None:
     hyps, refs = real_pairs(arguments.pairs)
     seconds = best_times(contestants(hyps, refs), arguments.rounds)
     show(len(hyps), seconds)
+    agreement(hyps, refs)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps({"pairs": len(hyps), "seconds": seconds}, indent=1))
 
@@ -64,15 +68,28 @@ def contestants(hyps: list[str], refs: list[str]) -> dict[str, Callable[[], obje
     texts = list(dict.fromkeys([*hyps, *refs]))
     several = list(metrics["bary-score"].layers)
     package = bert_score.BERTScorer(model_type=str(embedded_folder()), num_layers=4)
+    halved = {name: freight.load(name, encoder=in_halves()) for name in HALVED}
     return {
         "bert-score package": lambda: package.score(hyps, refs),
         **{f"freight {n}": partial(m.score, hyps, refs) for n, m in metrics.items()},
+        **{f"freight {n}, bfloat16": partial(m.score, hyps, refs) for n, m in halved.items()},
         "encoder alone, layer 4": lambda: encoder.encode(texts, [4]),
         f"encoder alone, layers {several[0]}-{several[-1]}": lambda: encoder.encode(texts, several),
         "freight, all four in one pass": lambda: freight.score_together(
             list(metrics.values()), hyps, refs
         ),
     }
+
+
+def in_halves() -> Any:
+    return freight.encoder("embedded", dtype="bfloat16")
+
+
+def agreement(hyps: list[str], refs: list[str]) -> None:
+    for name in HALVED:
+        both = [freight.load(name), freight.load(name, encoder=in_halves())]
+        scores = [metric.score(hyps, refs)[metric.columns[0].name] for metric in both]
+        print(f"{name}: Spearman {spearmanr(*scores).statistic:.5f} between bfloat16 and float32")
 
 
 def best_times(them: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
@@ -95,7 +112,8 @@ def show(pairs: int, seconds: dict[str, float]) -> None:
     ours = seconds["freight bert-score"]
     table = Table(title=f"{pairs} pairs, the best of each")
     for name in ("what", "seconds", "over the package", "over our bert-score", "over its encoder"):
-        table.add_column(name, justify="left" if name == "what" else "right")
+        first = name == "what"
+        table.add_column(name, justify="left" if first else "right", no_wrap=first)
     for name, spent in seconds.items():
         own = layers if "bary" in name or "layers" in name or "four" in name else layer
         ratios = [f"{spent / other:.2f}" for other in (package, ours, own)]
