@@ -91,6 +91,16 @@ def test_they_do_for_every_column_and_rule(name: str) -> None:
             check(scorer, HYP, [REF, "An old man.", "It was wet. A boy sat in a coat."])
 
 
+@pytest.mark.parametrize("rule", ["best", "each", "mean"])
+def test_a_column_can_be_named(rule: str) -> None:
+    scorer = metric("bert-score", references=rule)
+    refs = [REF, "An old man.", "It was wet. A boy sat in a coat."]
+    for column in scorer.columns:
+        found = scorer.explain(HYP, refs, column.name)
+        assert (found.column, found.scores) == (column, scorer.explain(HYP, refs).scores)
+        assert added_up(found) == pytest.approx(found.score, abs=1e-9)
+
+
 @pytest.mark.parametrize("name", MOVING)
 def test_they_do_with_the_embedded_encoder(name: str) -> None:
     found = check(metric(name, "embedded"), HYP, [REF, "The boy in the coat."])
@@ -280,6 +290,8 @@ def test_what_is_refused() -> None:
         metric("emd").explain(HYP, [REF, None])
     with pytest.raises(freight.InvalidInput, match="empty list"):
         metric("emd").explain(HYP, [])
+    with pytest.raises(freight.InvalidInput, match="no column 'f1'; there is transport, objective"):
+        metric("emd").explain(HYP, REF, "f1")
 
 
 def test_a_plan_that_did_not_converge_is_shown_and_flagged(monkeypatch: Any) -> None:

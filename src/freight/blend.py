@@ -51,9 +51,9 @@ class Blend:
         """Score each hypothesis against its reference, or its references."""
         return score_together([self], hyps, refs)[0]
 
-    def explain(self, hyp: str, ref: str | Sequence[str]) -> Explanation:
+    def explain(self, hyp: str, ref: str | Sequence[str], column: str | None = None) -> Explanation:
         """Why a hypothesis scores as it does, a view a part; see `Metric.explain`."""
-        return explain(self, hyp, ref)
+        return explain(self, hyp, ref, column)
 
     def composition(self, column: str) -> Composition:
         """What a column is made of."""

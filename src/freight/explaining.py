@@ -14,6 +14,7 @@ from freight.errors import InvalidInput
 from freight.explanations import Explanation, View
 from freight.pairings import Pairs
 from freight.pipeline import Chunk, Scored, chunks, encode_chunk, measured, noted, price, read
+from freight.results import Column
 from freight.scoring import Scorer, pair_up
 from freight.types import Array
 from freight.views import Pair, viewed
@@ -38,8 +39,14 @@ class Composed(Scorer, Protocol):
         ...
 
 
-def explain(scorer: Composed, hyp: str, ref: str | Sequence[str]) -> Explanation:
-    """Score one pair, or one hypothesis against several references, and keep what was made."""
+def explain(
+    scorer: Composed, hyp: str, ref: str | Sequence[str], named: str | None = None
+) -> Explanation:
+    """Score one pair, or one hypothesis against several references, and keep what was made.
+
+    The column that is named is explained, the primary one where none is.
+    """
+    column = _column(scorer, named)
     if scorer.needs_fitting:
         raise InvalidInput(
             f"{scorer.name} weighs units by IDF, which one pair cannot teach; fit it first, as in"
@@ -51,23 +58,27 @@ def explain(scorer: Composed, hyp: str, ref: str | Sequence[str]) -> Explanation
     scored = [part.scored for part in parts]
     result = scorer.read(chunk, scored)
     each = scorer.read(replace(chunk, segments=np.arange(len(chunk.index))), scored)
-    column, winner = scorer.columns[0].name, int(result.winners[0])
-    views, base = _views(scorer, parts, winner)
+    values = each[column.name]
+    winner = int(result.winners[0])
+    if scorer.references == "each":
+        signed = values if column.higher else -values
+        winner = int(np.argmax(np.where(np.isnan(values), -np.inf, signed)))
+    views, base = _views(scorer, parts, winner, column.name)
     if scorer.references == "mean":
-        others = np.delete(each[column], winner).sum()
+        others = np.delete(values, winner).sum()
         views, base = (
             [_scaled(view, 1.0 / len(each)) for view in views],
             (base + others) / len(each),
         )
     return Explanation(
         metric=scorer.name,
-        column=scorer.columns[0],
+        column=column,
         scores={name: float(values[0]) for name, values in result.segments.items()},
-        base=float(base if np.isfinite(result[column][0]) else result[column][0]),
+        base=float(base if np.isfinite(result[column.name][0]) else result[column.name][0]),
         views=tuple(views),
         references=tuple(segments[0][1]),
         winner=winner,
-        reference_scores=tuple(each[column].tolist()),
+        reference_scores=tuple(values.tolist()),
         flags=result.flags[0],
         signature=result.signature,
     )
@@ -108,9 +119,19 @@ def _parts(scorer: Scorer, chunk: Chunk) -> list[_Part]:
     return [found[k] for k in sorted(found)]
 
 
-def _views(scorer: Composed, parts: Sequence[_Part], pair: int) -> tuple[list[View], float]:
+def _column(scorer: Scorer, named: str | None) -> Column:
+    found = [one for one in scorer.columns if named in (None, one.name)]
+    if not found:
+        there = ", ".join(one.name for one in scorer.columns)
+        raise InvalidInput(f"{scorer.name} has no column {named!r}; there is {there}")
+    return found[0]
+
+
+def _views(
+    scorer: Composed, parts: Sequence[_Part], pair: int, named: str
+) -> tuple[list[View], float]:
     """A view for each part that counts and has units, and what of the score is in none."""
-    base, columns = scorer.composition(scorer.columns[0].name)
+    base, columns = scorer.composition(named)
     views = []
     counted = ((part, *one) for part, one in zip(parts, columns, strict=True) if one[1])
     for part, column, factor in counted:

@@ -170,7 +170,7 @@ class Explanation(Pictured):
 
     @property
     def score(self) -> float:
-        """The primary column."""
+        """The column that is explained."""
         return self.scores[self.column.name]
 
     @property

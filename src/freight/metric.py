@@ -51,12 +51,13 @@ class Metric:
         """Score each hypothesis against its reference, or its references."""
         return score_together([self], hyps, refs)[0]
 
-    def explain(self, hyp: str, ref: str | Sequence[str]) -> Explanation:
+    def explain(self, hyp: str, ref: str | Sequence[str], column: str | None = None) -> Explanation:
         """Why a hypothesis scores as it does against its reference, or the best of several.
 
-        The scores are those of `score`, to the bit. IDF has to be fitted: one pair teaches none.
+        The scores are those of `score`, to the bit; the primary column is explained unless another
+        is named. IDF has to be fitted: one pair teaches none.
         """
-        return explain(self, hyp, ref)
+        return explain(self, hyp, ref, column)
 
     def composition(self, column: str) -> Composition:
         """What a column is made of: itself."""

@@ -70,7 +70,7 @@ class Scorer(Protocol):
         """Score each hypothesis against its reference, or its references."""
         ...
 
-    def explain(self, hyp: str, ref: str | Sequence[str]) -> Explanation:
+    def explain(self, hyp: str, ref: str | Sequence[str], column: str | None = None) -> Explanation:
         """Why a hypothesis scores as it does; refused by what moves nothing."""
         ...
 

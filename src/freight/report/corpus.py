@@ -242,7 +242,8 @@ def _ends(
         reason = ""
         if scored.metrics:
             budget = BUDGET // len(scored.metrics)
-            found, reason = explained(scored.metrics[k], reading.texts, both, budget)
+            asked = scored.metrics[k], scored.shown[k][0]
+            found, reason = explained(*asked, reading.texts, both, budget)
         keys = {row: f"{k}:{row}" for row in found}
         fragments |= {keys[row]: found[row] for row in found}
         shown = scored.scores[k], both, reading.texts, scored.where, keys, reason

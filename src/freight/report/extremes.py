@@ -55,7 +55,11 @@ def extreme_rows(scores: Array, higher: bool, count: int) -> tuple[list[int], li
 
 
 def explained(
-    metric: Scorer, texts: Mapping[int, Texts], ends: tuple[list[int], list[int]], budget: int
+    metric: Scorer,
+    column: str,
+    texts: Mapping[int, Texts],
+    ends: tuple[list[int], list[int]],
+    budget: int,
 ) -> tuple[dict[int, str], str]:
     """Explanations as fragments, by row, the most extreme first; and why some or all lack one."""
     from freight.report.explanation import fragment
@@ -65,7 +69,7 @@ def explained(
         if max(map(len, (texts[row][0], *texts[row][1]))) > LONGEST:
             continue
         try:
-            drawn = fragment(metric.explain(*texts[row]))
+            drawn = fragment(metric.explain(*texts[row], column))
         except InvalidInput as refusal:
             return {}, f"{refusal}."
         if len(drawn) <= budget:

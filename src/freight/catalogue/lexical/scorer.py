@@ -94,7 +94,7 @@ class Lexical:
         choices = {"measure": self.measure, "library": self.measure.origin}
         return signed(self.name, {**choices, "references": self.references})
 
-    def explain(self, hyp: str, ref: str | Sequence[str]) -> Never:
+    def explain(self, hyp: str, ref: str | Sequence[str], column: str | None = None) -> Never:
         """Refused."""
         raise InvalidInput(
             f"{self.name} moves nothing, so there is no plan to show; explain a transport metric,"
