@@ -15,6 +15,7 @@ import freight
 from freight import pipeline
 from freight.catalogue import METRICS
 from freight.explanations import Explanation
+from freight.report.phrases import pieces
 from freight.types import Plans
 
 MOVING = [name for name in METRICS if "encoder" in freight.parameters(name)]
@@ -57,7 +58,9 @@ def check(scorer: Any, hyp: str, refs: Any) -> Explanation:
 
 def check_view(view: Any) -> None:
     for side in (view.hyp, view.ref):
-        assert len({len(x) for x in (side.names, *list(vars(side).values())[2:])}) == 1
+        assert len({len(x) for x in (side.names, *list(vars(side).values())[2:-1])}) == 1
+        for unit, start, end in side.places.tolist():
+            assert side.text[start:end].lower() == side.names[unit].lower()
         for name, (start, end) in zip(side.names, side.spans.tolist(), strict=True):
             assert start == -1 or side.text[start:end] == name
         assert ((side.matched >= 0) & (side.matched <= 1)).all()
@@ -198,6 +201,15 @@ def test_what_is_the_same_is_matched() -> None:
         found = metric(name).explain(REF, REF)
         least = min(side.matched.min() for view in found.views for side in (view.hyp, view.ref))
         assert least > (0.7 if name in ("lazy-emd", "freight") else 0.999), name
+
+
+def test_a_word_that_comes_again_is_one_unit_in_two_places() -> None:
+    view = metric("std").explain("the cat and the dog", "a cat").views[0]
+    the = view.hyp.names.index("the")
+    assert view.hyp.spans[the].tolist() == [0, 3]
+    assert [12, 15] in [[start, end] for unit, start, end in view.hyp.again.tolist() if unit == the]
+    coloured = [piece.text for piece in pieces(view.hyp) if piece.level >= 0]
+    assert coloured.count("the") == 2
 
 
 def test_std_separates_meaning_from_order() -> None:

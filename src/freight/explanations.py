@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,8 @@ class Side:
     `spans` are characters of the text, or (-1, -1) for a unit that is not in it; `shares` is what
     each unit adds to the score; `matched` runs from 0 for a unit without a counterpart to 1 for one
     that found itself; `excess` is the mass without a counterpart: what a hypothesis added, what it
-    omitted of a reference.
+    omitted of a reference. Of a unit that stands for the same words in several places `spans` has
+    the first, and `again` its number and the characters of each other one.
     """
 
     text: str
@@ -35,6 +36,13 @@ class Side:
     shares: Array
     matched: Array
     excess: Array
+    again: Array = field(default_factory=lambda: np.zeros((0, 3), np.int64))  # (place, 3)
+
+    @property
+    def places(self) -> Array:
+        """Wherever a unit stands in the text: its number, and where it starts and ends."""
+        first = np.column_stack((np.arange(len(self.spans)), self.spans)).astype(np.int64)
+        return np.concatenate((first[self.spans[:, 0] >= 0], self.again))
 
     @property
     def lost(self) -> Array:

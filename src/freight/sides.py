@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -68,13 +69,22 @@ def seen_side(seen: Seen, own: Named, other: Named, ids: Array | None) -> Side:
             own.names[a] if a >= 0 else other.names[b] for a, b in zip(here, there, strict=True)
         )
         spans = np.where(here[:, None] >= 0, own.spans[here], -1)
-    return Side(own.text, names, spans, seen.weights, seen.shares, _matched(seen), _excess(seen))
+        again = _again(own, ids, here)
+    found = Side(own.text, names, spans, seen.weights, seen.shares, _matched(seen), _excess(seen))
+    return found if ids is None else replace(found, again=again)
 
 
 def _first(text: Named, ids: Array) -> Array:
     """Where each of these ids stands first in a text, -1 where nowhere."""
     same = text.ids == ids[:, None]
     return np.where(same.any(axis=1), same.argmax(axis=1), -1)
+
+
+def _again(text: Named, ids: Array, first: Array) -> Array:
+    """The number and the characters of every place where one of these ids stands once more."""
+    unit, place = np.nonzero(text.ids == ids[:, None])
+    later = place != first[unit]
+    return np.column_stack((unit[later], text.spans[place[later]]))
 
 
 def _matched(seen: Seen) -> Array:

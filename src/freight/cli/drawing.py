@@ -88,11 +88,10 @@ def _marks(side: Side, lost: str) -> list[str]:
     """A mark for every character of the text, none where no unit covers it; short units win."""
     marks = [""] * len(side.text)
     gone = set(side.lost.tolist())
-    for unit in np.argsort(side.spans[:, 0] - side.spans[:, 1], kind="stable").tolist():
-        start, end = side.spans[unit].tolist()
+    places = side.places
+    for unit, start, end in places[np.argsort(places[:, 1] - places[:, 2], kind="stable")].tolist():
         mark = lost if unit in gone else " " if side.matched[unit] >= _GOOD else "~"
-        if start >= 0:
-            marks[start:end] = [mark] * (end - start)
+        marks[start:end] = [mark] * (end - start)
     return marks
 
 

@@ -41,16 +41,16 @@ class Lacking:
 
 def pieces(side: Side) -> list[Piece]:
     """The text in pieces, coloured by how well the units over each were matched."""
-    spans, there = _spans(side)
-    ends = np.unique(np.concatenate(([0, len(side.text)], spans[there].ravel())))
+    units, spans = _spans(side)
+    ends = np.unique(np.concatenate(([0, len(side.text)], spans.ravel())))
     found = []
     for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-        over = there & (spans[:, 0] <= first) & (spans[:, 1] >= last)
+        over = (spans[:, 0] <= first) & (spans[:, 1] >= last)
         text = side.text[first:last]
         if text.isspace() or not over.any():
             found.append(Piece(text))
         else:
-            found.append(_piece(side, text, np.flatnonzero(over)))
+            found.append(_piece(side, text, np.unique(units[over])))
     return found
 
 
@@ -86,7 +86,8 @@ def _band(matched: float) -> int:
 
 
 def _spans(side: Side) -> tuple[Array, Array]:
-    """Spans inside the text, and which units have one."""
-    spans = np.asarray(side.spans, int).reshape(-1, 2)
-    there = (spans[:, 0] >= 0) & (spans[:, 1] > spans[:, 0])
-    return np.clip(spans, 0, len(side.text)), there
+    """Units that cover characters of the text, as often as they do, and the spans of those."""
+    units, starts, ends = side.places.T
+    spans = np.clip(np.stack((starts, ends), axis=1), 0, len(side.text))
+    there = ends > starts
+    return units[there], spans[there]
