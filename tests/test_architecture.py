@@ -34,6 +34,7 @@ LAYERS = [
         "ahead",
         "blend",
         "explaining",
+        "loss",
         "metric",
         "pipeline",
         "rehearsal",

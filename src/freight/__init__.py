@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from freight import loss as loss
     from freight.catalogue import default_encoder, load, metrics, parameters, presets
     from freight.data.judgements import Judgements, read_judgements
     from freight.encoding import encoder, encoders, with_cache
@@ -67,8 +68,12 @@ _HOMES = {
     "types": ("Barycenters", "Plans", "Problem"),
 }
 
+_MODULES = ("loss",)
+
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"freight.{name}")
     for home, names in _HOMES.items():
         if name in names:
             value = getattr(import_module(f"freight.{home}"), name)
@@ -78,4 +83,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -123,8 +123,8 @@ class FlowAverages:
         near = []
         for axis in (2, 1):
             sent = flow.sum(axis=axis)
-            average = (flow * similarity).sum(axis=axis) / np.where(sent > 0, sent, 1.0)
-            near.append(average.sum(axis=1) / np.maximum((sent > 0).sum(axis=1), 1))
+            average = (flow * similarity).sum(axis=axis) / _or_one(sent, sent > 0)
+            near.append(average.sum(axis=1) / (sent > 0).sum(axis=1).clip(1))
         return _with_f1(near[0], near[1], plans[0].transport)
 
     def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
@@ -179,10 +179,13 @@ class LazyAndGreedy:
 
     def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
         """The one column."""
+        return Reading({"score": np.exp(-np.maximum(self.distance(plans), 0.0))}, {})
+
+    def distance(self, plans: Sequence[Plans]) -> Any:
+        """The d above, of arrays or of tensors."""
         lazy, precise, complete = plans
         nearest = (precise.transport + complete.transport) / 2.0
-        far = (1.0 - self.greedy) * lazy.objective + self.greedy * nearest
-        return Reading({"score": np.exp(-np.maximum(far, 0.0))}, {})
+        return (1.0 - self.greedy) * lazy.objective + self.greedy * nearest
 
     def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
         """How far each unit's part of the distance takes the score down from 1."""
@@ -212,10 +215,16 @@ class Fragmented:
 
 
 def _with_f1(precision: Array, recall: Array, wrd: Array) -> Reading:
-    positive = precision + recall > 0
-    f1 = np.where(positive, 2 * precision * recall / np.where(positive, precision + recall, 1), 0.0)
+    total = precision + recall
+    positive = total > 0
+    f1 = 0.0 + positive * (2 * precision * recall / _or_one(total, positive))  # never -0.0
     columns = {"f1": f1, "precision": precision, "recall": recall, "wrd": wrd}
     return Reading(columns, {"no similarity": ~positive})
+
+
+def _or_one(x: Any, positive: Any) -> Any:
+    """An array or a tensor to divide by: 1 where it is not positive."""
+    return x * positive + ~positive
 
 
 _SIMILARITIES: dict[str, Callable[[Array], Array]] = {

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from freight.clouds import Encoder
+from freight.joins import end_to_end
 from freight.units import tokens
 
 SENTENCES = "sentences.txt"
@@ -44,9 +44,8 @@ class Standardised:
     def __call__(self, layers: Tensor) -> Tensor:
         """One vector (unit, layer * dim) out of (unit, layer, dim)."""
         mean, spread = (part.to(layers.device) for part in self._moments)
-        scaled = (layers.float() - mean) / spread
-        lengths = scaled.norm(dim=-1, keepdim=True).mean(dim=1, keepdim=True)
-        return (normalize(scaled, dim=-1) * lengths).flatten(1)
+        precise = layers if layers.dtype == torch.float64 else layers.float()
+        return end_to_end((precise - mean) / spread)
 
     @cached_property
     def _moments(self) -> tuple[Tensor, Tensor]:

@@ -23,7 +23,7 @@ def mixtures(gram: Array, weights: Array, max_iterations: int = 1000) -> tuple[A
     as there are `weights` (text, unit).
     """
     texts, size = weights.shape
-    found = np.zeros((texts, size, gram.shape[1]), np.float32)
+    found = np.zeros((texts, size, gram.shape[1]), gram.dtype)
     converged = np.empty(texts, bool)
     with one_at_a_time():
         _mixtures(gram, weights, max_iterations, found, converged)

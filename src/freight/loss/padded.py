@@ -1,0 +1,87 @@
+"""Padded states as heaps of mass: what is masked does not exist, in value or in gradient."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from freight.errors import InvalidInput
+from freight.solvers.tensors import to_array
+from freight.types import Array
+
+
+class Given(NamedTuple):
+    """One side as a caller brings it, checked: states (row, unit, layer, dim)."""
+
+    name: str
+    states: Tensor
+    kept: Tensor  # (row, unit)
+    weights: Tensor | None
+
+
+class Side(NamedTuple):
+    """Rows of units, those that exist in front of the padding, in single precision or better."""
+
+    states: Tensor  # (row, unit, layer, dim)
+    inside: Tensor  # (row, unit)
+    weights: Tensor  # (row, unit), as given, or 1
+    sizes: Array
+
+    def masses(self, weights: Tensor | None = None) -> Tensor:
+        """Weights as shares of their row, in double precision; equal where all of them are 0."""
+        mass = (self.weights if weights is None else weights).double()
+        mass = torch.where(mass.sum(-1, keepdim=True) > 0, mass, self.inside.to(mass.dtype))
+        return mass / mass.sum(-1, keepdim=True)
+
+
+def given(
+    name: str, states: Tensor, mask: Tensor | None, weights: Tensor | None, layers: bool
+) -> Given:
+    """Check one side; states without an axis of layers have one layer."""
+    shapes = "(batch, layer, token, dim)" if layers else "(batch, token, dim)"
+    if states.ndim == 3:
+        states = states[:, None]
+    elif states.ndim != 4 or not layers:
+        raise InvalidInput(f"{name}_states has shape {tuple(states.shape)}; give {shapes}")
+    if not states.is_floating_point():
+        raise InvalidInput(f"{name}_states holds {states.dtype}; give floating numbers")
+    states = states.transpose(1, 2)
+    if mask is None:
+        mask = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
+    for what, tensor in (("mask", mask), ("weights", weights)):
+        if tensor is not None and tensor.shape != states.shape[:2]:
+            raise InvalidInput(
+                f"{name}_{what} has shape {tuple(tensor.shape)}, the states need"
+                f" {tuple(states.shape[:2])}"
+            )
+    if mask.is_floating_point():
+        raise InvalidInput(f"{name}_mask holds {mask.dtype}; give bool, or 1 where a token is")
+    return Given(name, states, mask.bool(), weights)
+
+
+def gathered(side: Given, rows: Tensor) -> Side:
+    """These rows with the units that exist moved to the front; what is masked is never read."""
+    kept = side.kept[rows]
+    sizes = kept.sum(1)
+    width = int(sizes.max())
+    order = (~kept).byte().argsort(dim=1, stable=True)[:, :width]
+    inside = torch.arange(width, device=kept.device) < sizes[:, None]
+    precision = torch.promote_types(side.states.dtype, torch.float32)
+    taken = side.states[rows].to(precision).take_along_dim(order[..., None, None], 1)
+    states = taken.where(inside[..., None, None], 0.0)
+    weights = inside.to(precision)
+    if side.weights is not None:
+        weights = side.weights[rows].to(states).take_along_dim(order, 1).where(inside, 0.0)
+    _check(side.name, states, weights, rows)
+    return Side(states, inside, weights, to_array(sizes))
+
+
+def _check(name: str, states: Tensor, weights: Tensor, rows: Tensor) -> None:
+    bad = ~states.isfinite().flatten(1).all(1)
+    if bool(bad.any()):
+        raise InvalidInput(f"{name}_states is not finite in row {int(rows[bad][0])}")
+    bad = ~(weights.isfinite() & (weights >= 0)).all(1)
+    if bool(bad.any()):
+        raise InvalidInput(f"{name}_weights has a weight < 0, or not finite, in row {rows[bad][0]}")
