@@ -12,7 +12,7 @@ facts that were never seen together, with twelve tellings of each for references
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -70,7 +70,16 @@ SLOTS: tuple[tuple[tuple[str, ...], ...], ...] = (
 """For each slot what it may hold, and the ways of saying that."""
 ORDERS = ((0, 1, 2, 3, 4), (4, 0, 1, 2, 3), (3, 0, 1, 2, 4), (4, 3, 0, 1, 2))
 PLACES, WIDTH, PAD = 12, 48, 0
-LOSSES = {"lazy-emd": LazyEmd, "emd": Emd, "wrd-score": WrdScore, "freight": Freight}
+RATE, ROWS, LOOKS, SHARE = 2e-3, 32, 10, 3.0
+ALONE, BOTH = "cross-entropy", "cross-entropy + transport"
+MEASURES = {"distance": "↓", "chrf": "↑", "bleu": "↑"}
+TITLES = {"distance": "lazy-emd objective", "chrf": "chrF", "bleu": "BLEU"}
+LOSSES: dict[str, Callable[[], Loss]] = {
+    "lazy-emd": LazyEmd,
+    "emd": Emd,
+    "wrd-score": WrdScore,
+    "freight": lambda: Freight(epsilon=0.01),
+}
 
 
 class Corpus(NamedTuple):
@@ -98,9 +107,7 @@ class Writer(torch.nn.Module):
         self.register_buffer("offsets", torch.as_tensor(offsets[:-1]))
         self.facts = torch.nn.Embedding(int(offsets[-1]), WIDTH)
         self.places = torch.nn.Parameter(torch.randn(PLACES, WIDTH))
-        layer = torch.nn.TransformerDecoderLayer(
-            WIDTH, 4, 2 * WIDTH, dropout=0.0, batch_first=True
-        )
+        layer = torch.nn.TransformerDecoderLayer(WIDTH, 4, 2 * WIDTH, dropout=0.0, batch_first=True)
         self.body = torch.nn.TransformerDecoder(layer, 2)
         self.head = torch.nn.Linear(WIDTH, words)
 
@@ -153,70 +160,114 @@ def transport(loss: Loss, logits: Tensor, words: Tensor, vectors: Tensor) -> Ten
     return single + double
 
 
-def train(
-    share: float, loss: Loss, vectors: Tensor, steps: int, seed: int, judge: "Judge"
-) -> list[Point]:
-    """Train one writer; `share` is the weight of the transport loss, 0 for cross-entropy alone."""
+def train(writing: "Held", loss: Loss, share: float, steps: int, seed: int) -> list[Point]:
+    """Train a writer, looking ten times; `share` weighs the transport, 0 is cross-entropy alone."""
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
-    writer = Writer(len(vectors))
-    optimiser = torch.optim.Adam(writer.parameters(), 2e-3)
-    curve = []
+    writer = Writer(len(writing.vectors))
+    optimiser = torch.optim.Adam(writer.parameters(), RATE)
+    corpus, curve = writing.corpus, []
     for step in range(1, steps + 1):
-        rows = torch.as_tensor(rng.choice(len(judge.corpus.words), 32))
-        logits, words = writer(judge.corpus.facts[rows]), judge.corpus.words[rows]
+        rows = torch.as_tensor(rng.choice(len(corpus.words), ROWS))
+        logits, words = writer(corpus.facts[rows]), corpus.words[rows]
         value = cross_entropy(logits.flatten(0, 1), words.flatten())
         if share:
-            value = value + share * transport(loss, logits, words, vectors)
+            value = value + share * transport(loss, logits, words, writing.vectors)
         optimiser.zero_grad()
-        value.backward()
+        value.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
-        if step % judge.every == 0 or step == steps:
-            curve.append(judge(writer, step))
+        if step % max(steps // LOOKS, 1) == 0:
+            curve.append(writing.look(writer, step))
     return curve
 
 
-class Judge:
-    """Writes the held-out sentences and scores them: one metric of ours, two of others."""
+class Held:
+    """A corpus to train on, and what is held out of it, with the metrics that look at that."""
 
-    def __init__(self, encoder: str, corpus: Corpus, facts: Tensor, refs: list[list[str]]) -> None:
+    def __init__(self, vectors: str, rows: int, seed: int) -> None:
         from sacrebleu.metrics import BLEU, CHRF
 
-        self.corpus, self.facts, self.refs = corpus, facts, refs
-        self.every = 100
-        self.ours = freight.load("lazy-emd", encoder=encoder, readout="objective")
-        self.theirs = CHRF(), BLEU()
         self.words = vocabulary()
+        self.corpus, self.facts, self.refs = corpora(rows, 100, seed)
+        self.vectors = embedded(vectors, self.words)
+        self.ours = freight.load("lazy-emd", encoder=vectors, readout="objective")
+        self.theirs = CHRF(), BLEU(effective_order=False)
 
-    def write(self, writer: Writer) -> list[str]:
-        """The likeliest word at every place."""
+    def look(self, writer: Writer, step: int) -> Point:
+        """Score the likeliest word at every place of the held-out sentences."""
         with torch.no_grad():
             best = writer(self.facts).argmax(-1).tolist()
-        return [" ".join(self.words[k] for k in row if k != PAD) for row in best]
-
-    def __call__(self, writer: Writer, step: int) -> Point:
-        """Score what a writer writes after some steps."""
-        hyps = self.write(writer)
+        hyps = [" ".join(self.words[k] for k in row if k != PAD) for row in best]
         turned = [list(column) for column in zip(*self.refs, strict=True)]
         ours = self.ours.score(hyps, self.refs).system["objective"]
         chrf, bleu = (metric.corpus_score(hyps, turned).score for metric in self.theirs)
         return Point(step, float(ours), chrf, bleu)
 
 
+def embedded(vectors: str, words: Sequence[str]) -> Tensor:
+    """Unit vectors of the words; the padding's is 0."""
+    found = freight.encoder(vectors).encode(words, (0,))
+    table = torch.zeros(len(words), found.layers.shape[2])
+    table[torch.as_tensor(found.owner)] = normalize(found.layers[:, 0].float(), dim=-1)
+    return table
+
+
+def show(curves: dict[str, list[list[Point]]]) -> Table:
+    """What each arm comes to at the last step: the mean over the seeds, and every seed."""
+    table = Table("at the last step", *curves)
+    for name, better in MEASURES.items():
+        cells = []
+        for arm in curves.values():
+            ends = [getattr(curve[-1], name) for curve in arm]
+            each = " ".join(f"{x:.{3 if better == '↓' else 1}f}" for x in ends)
+            cells.append(f"{np.mean(ends):.{3 if better == '↓' else 1}f}  ({each})")
+        table.add_row(f"{name} {better}", *cells)
+    return table
+
+
+def draw(curves: dict[str, list[list[Point]]], path: Path) -> None:
+    """A panel a measure: every seed a thin line, their mean a thick one."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3), layout="constrained")
+    for axes, (name, better) in zip(figure.subplots(1, 3), MEASURES.items(), strict=True):
+        for (arm, several), colour in zip(curves.items(), ("#b2591b", "#1b6cb2"), strict=True):
+            steps = [point.step for point in several[0]]
+            values = np.array([[getattr(point, name) for point in curve] for curve in several])
+            axes.plot(steps, values.T, color=colour, linewidth=0.7, alpha=0.5)
+            axes.plot(steps, values.mean(axis=0), color=colour, linewidth=2, label=arm)
+        axes.set_title(f"{TITLES[name]} {better}", fontsize=10)
+        axes.set_xlabel("step")
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].legend(frameon=False, fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def main(given: Sequence[str] | None = None) -> dict[str, list[list[Point]]]:
+    """Train both arms for every seed, print the table, draw the curves."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--vectors", default="distilled", help="distilled, or static:FILE")
+    parser.add_argument("--loss", choices=LOSSES, default="lazy-emd")
+    parser.add_argument("--share", type=float, default=SHARE, help="weight of the transport loss")
+    parser.add_argument("--rows", type=int, default=600, help="sentences to train on")
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("-o", "--output", type=Path, help="a picture of the curves, .svg or .png")
+    arguments = parser.parse_args(given)
+    torch.set_num_threads(1)
+    freight.set_threads(1)
+    curves: dict[str, list[list[Point]]] = {ALONE: [], BOTH: []}
+    for seed in range(arguments.seeds):
+        held = Held(arguments.vectors, arguments.rows, seed)
+        loss = LOSSES[arguments.loss]()
+        for arm, share in ((ALONE, 0.0), (BOTH, arguments.share)):
+            curves[arm].append(train(held, loss, share, arguments.steps, seed))
+    Console().print(show(curves))
+    if arguments.output:
+        draw(curves, arguments.output)
+    return curves
+
+
 if __name__ == "__main__":
-    import time
-    torch.set_num_threads(1); freight.set_threads(1)
-    import sys
-    name, share, n, steps = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
-    enc = freight.encoder("distilled")
-    cloud = enc.encode([w or "the" for w in vocabulary()], (0,))
-    vectors = cloud.layers[:, 0].clone(); vectors[0] = 0; vectors = normalize(vectors, dim=-1)
-    assert len(vectors) == len(vocabulary())
-    for seed in map(int, sys.argv[5].split(",")):
-        corpus, facts, refs = corpora(n, 100, seed)
-        judge = Judge("distilled", corpus, facts, refs)
-        judge.every = int(sys.argv[6])
-        for s in (0.0, share):
-            t = time.process_time()
-            curve = train(s, LOSSES[name](), vectors, steps, seed, judge)
-            print(seed, s, *(f"{p.step}:{p.distance:.4f}/{p.chrf:.1f}/{p.bleu:.1f}" for p in curve), f"{time.process_time()-t:.1f}s cpu", flush=True)
+    main()
