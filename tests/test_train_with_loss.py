@@ -45,7 +45,7 @@ def test_what_is_held_out_was_never_seen(example: ModuleType) -> None:
     seen = {tuple(row) for row in corpus.facts.tolist()}
     assert len(seen) == 300
     assert not seen & {tuple(row) for row in facts.tolist()}
-    assert all(len(set(tellings)) > 3 for tellings in refs)
+    assert all(len(set(tellings)) > 2 for tellings in refs)
 
 
 def test_words_at_other_places_are_cheaper_than_words_said_twice(example: ModuleType) -> None:

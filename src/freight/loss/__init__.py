@@ -33,7 +33,7 @@ class Loss(torch.nn.Module):
     """What the losses share: masks, masses, plans and reduction.
 
     A row with nothing on either side has no loss and no gradient, and "mean" does not count it.
-    `tolerance` is the solvers'; None is 1e-9, or 1e-6 for single precision on a GPU.
+    `tolerance` is the solvers'; None is 1e-9, or 1e-6 where they work in single precision.
     """
 
     layers: ClassVar[bool] = False

@@ -22,16 +22,12 @@ def planned(
 ) -> Plans:
     """As `solve`, but blurred plans on the CPU are its compiled solver's, in double precision."""
     data = cost, hyp_weights, ref_weights
-    if problem.epsilon > 0 and not cost.is_cuda:
-        found = solve(
-            problem, *(x.detach().double() for x in data), *sizes, tolerance=tolerance or 1e-9
-        )
-        if any(x.requires_grad for x in data) and torch.is_grad_enabled():
-            flow = differentiable(problem, *data, found.flow)
-        else:
-            flow = found.flow.to(cost.dtype)
-        return replace(
-            found, cost=cost, hyp_weights=hyp_weights, ref_weights=ref_weights, flow=flow
-        )
-    usual = 1e-9 if cost.dtype == torch.float64 else 1e-6
-    return solve(problem, *data, *sizes, tolerance=tolerance or usual)
+    if problem.epsilon == 0 or cost.is_cuda:
+        usual = 1e-9 if cost.dtype == torch.float64 else 1e-6
+        return solve(problem, *data, sizes[0], sizes[1], tolerance=tolerance or usual)
+    here, sent, due = (x.detach().double() for x in data)
+    found = solve(problem, here, sent, due, sizes[0], sizes[1], tolerance=tolerance or 1e-9)
+    flow = found.flow.to(cost.dtype)
+    if torch.is_grad_enabled() and any(x.requires_grad for x in data):
+        flow = differentiable(problem, *data, found.flow)
+    return replace(found, cost=cost, hyp_weights=hyp_weights, ref_weights=ref_weights, flow=flow)
