@@ -258,8 +258,6 @@ def main(given: Sequence[str] | None = None) -> dict[str, list[list[Point]]]:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("-o", "--output", type=Path, help="a picture of the curves, .svg or .png")
     arguments = parser.parse_args(given)
-    torch.set_num_threads(1)
-    freight.set_threads(1)
     curves: dict[str, list[list[Point]]] = {ALONE: [], BOTH: []}
     for seed in range(arguments.seeds):
         held = Held(arguments.vectors, arguments.rows, seed)
@@ -273,4 +271,6 @@ def main(given: Sequence[str] | None = None) -> dict[str, list[list[Point]]]:
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)
+    freight.set_threads(1)
     main()

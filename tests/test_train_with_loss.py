@@ -27,11 +27,9 @@ def example() -> ModuleType:
 
 
 def test_transport_beats_cross_entropy_alone(example: ModuleType, tmp_path: Path) -> None:
-    threads = torch.get_num_threads()
     picture = tmp_path / "curve.svg"
     options = ["--steps", "100", "--seeds", "1", "--rows", "300", "-o", str(picture)]
     curves = example.main(options)
-    torch.set_num_threads(threads)
     alone, both = (curves[arm][0][-1] for arm in (example.ALONE, example.BOTH))
     assert alone.step == both.step == 100
     assert both.distance < 0.8 * alone.distance
