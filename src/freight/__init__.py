@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from freight.catalogue import default_encoder, load, metrics, parameters, presets
     from freight.data.judgements import Judgements, read_judgements
+    from freight.decoding import Choice, mbr
     from freight.encoding import encoder, encoders, with_cache
     from freight.errors import FreightError, InvalidInput, MissingPart, NotConverged
     from freight.explanations import Comparison, Explanation, compare
@@ -24,6 +25,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Barycenters",
+    "Choice",
     "Column",
     "Comparison",
     "Explanation",
@@ -42,6 +44,7 @@ __all__ = [
     "encoder",
     "encoders",
     "load",
+    "mbr",
     "metrics",
     "parameters",
     "presets",
@@ -56,6 +59,7 @@ __all__ = [
 _HOMES = {
     "catalogue": ("default_encoder", "load", "metrics", "parameters", "presets"),
     "data.judgements": ("Judgements", "read_judgements"),
+    "decoding": ("Choice", "mbr"),
     "encoding": ("encoder", "encoders", "with_cache"),
     "errors": ("FreightError", "InvalidInput", "MissingPart", "NotConverged"),
     "explanations": ("Comparison", "Explanation", "compare"),
