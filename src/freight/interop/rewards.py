@@ -30,8 +30,8 @@ def reward(
     scorer = led_by(metric, column)
     if scorer.needs_fitting:
         raise InvalidInput(
-            f"{scorer.name} weighs units by IDF, which a batch must not teach it; give"
-            f" reward({scorer.name!r} loaded and fitted: metric.fit(texts))"
+            f"{scorer.name} weighs units by IDF, which no single batch may teach it; fit it first:"
+            f" reward(load({scorer.name!r}).fit(texts, texts))"
         )
     name = scorer.name if column is None else f"{scorer.name}-{column}"
     low, high = scale or _natural(scorer.columns[0])
