@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from datasets import Dataset
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, PrinterCallback
 from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer
 
 import freight
@@ -119,6 +119,7 @@ def train(
             train_dataset=Dataset.from_list(rows),
             processing_class=tokenizer,
         )
+        found.remove_callback(PrinterCallback)
         found.train()
     name = f"rewards/{score.__name__}/mean"
     return [entry[name] for entry in found.state.log_history if name in entry]
