@@ -57,7 +57,7 @@ def test_it_is_brute_force_to_the_bit(name: str, monkeypatch: pytest.MonkeyPatch
     assert freight.mbr(SAMPLES, metric).utilities.tolist() == both[0].utilities.tolist()
 
 
-@pytest.mark.parametrize("name", ["freight", "lazy-emd", "wrd-score"])
+@pytest.mark.parametrize("name", ["lazy-emd", "bert-score"])
 def test_a_real_encoder(name: str) -> None:
     metric = freight.load(name)
     found = freight.mbr(SAMPLES, metric, references=OTHERS, matrix=True)
@@ -115,7 +115,7 @@ def test_itself_left_out_is_its_own_sample_alone() -> None:
     for k in range(len(SAMPLES)):
         rest = np.delete(found.matrix[k], k)
         assert found.utilities[k] == pytest.approx(rest.mean(), rel=1e-15)
-    assert found.matrix[0, 2] == 1.0  # the same text, another sample
+    assert found.matrix[0, 2] == pytest.approx(1.0)  # the same text, another sample
     alone = freight.mbr(["one"], metric, itself=False)
     assert alone.index == 0
     assert np.isnan(alone.utility)

@@ -226,10 +226,19 @@ def _sides(
 ) -> list[tuple[Cloud, Measures, Measures]]:
     """Every text as each part of the metric sees it, as a hypothesis and as a reference."""
     found: dict[int, tuple[Cloud, Measures, Measures]] = {}
+    told: list[float] = []
+
+    def tell(share: float) -> None:
+        told.append(share)
+        if tick:
+            tick(share)
+
     whole = Chunk(texts, index, np.arange(len(index)))
-    for encoded in encode_chunk(scorer.parts, whole, {}, tick):
+    for encoded in encode_chunk(scorer.parts, whole, {}, tell):
         for k, cloud in encoded.clouds(scorer.parts):
             found[k] = cloud, *measured(scorer.parts[k], cloud)
+    if scorer.parts:
+        tell(1.0 - sum(told))
     return [found[k] for k in range(len(scorer.parts))]
 
 

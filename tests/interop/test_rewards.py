@@ -159,7 +159,7 @@ def test_mistakes_in_the_dataset(columns: Any, message: str) -> None:
     importlib.util.find_spec("trl") is None or not EXAMPLE.exists(),
     reason="trl is not installed (pip install 'freight[trl]'), or the examples are not here",
 )
-@pytest.mark.parametrize(("trainer", "steps", "rise"), [("grpo", 40, 0.1), ("rloo", 2, -1.0)])
+@pytest.mark.parametrize(("trainer", "steps", "rise"), [("grpo", 20, 0.1), ("rloo", 2, -1.0)])
 def test_a_tiny_model_learns_by_it(trainer: str, steps: int, rise: float) -> None:
     said = ("--encoder", "hashed", "--trainer", trainer, "--steps", str(steps))
     done = subprocess.run(
