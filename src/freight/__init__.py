@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from freight import loss as loss
     from freight.catalogue import default_encoder, load, metrics, parameters, presets
     from freight.data.judgements import Judgements, read_judgements
+    from freight.decoding import Choice, mbr
     from freight.encoding import encoder, encoders, with_cache
     from freight.errors import FreightError, InvalidInput, MissingPart, NotConverged
     from freight.explanations import Comparison, Explanation, compare
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Barycenters",
+    "Choice",
     "Column",
     "Comparison",
     "Explanation",
@@ -43,6 +45,7 @@ __all__ = [
     "encoder",
     "encoders",
     "load",
+    "mbr",
     "metrics",
     "parameters",
     "presets",
@@ -57,6 +60,7 @@ __all__ = [
 _HOMES = {
     "catalogue": ("default_encoder", "load", "metrics", "parameters", "presets"),
     "data.judgements": ("Judgements", "read_judgements"),
+    "decoding": ("Choice", "mbr"),
     "encoding": ("encoder", "encoders", "with_cache"),
     "errors": ("FreightError", "InvalidInput", "MissingPart", "NotConverged"),
     "explanations": ("Comparison", "Explanation", "compare"),

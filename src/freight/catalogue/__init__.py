@@ -62,7 +62,18 @@ def load(
         return load(name, **{**preset_settings(name, preset), **given})
     _check_numbers(name, settings)
     scorer: Scorer = factory(name)(**settings)
-    return scorer if column is None else _led_by(scorer, column)
+    return led_by(scorer, column)
+
+
+def led_by(metric: str | Scorer, column: str | None = None) -> Scorer:
+    """A metric by name, or as it is; `column`, where one is named, is made the primary one."""
+    scorer: Any = load(metric) if isinstance(metric, str) else metric
+    if column is None:
+        return scorer
+    there = [one.name for one in scorer.columns]
+    if column not in there:
+        raise InvalidInput(f"{scorer.name} has no column {column!r}; there is {', '.join(there)}")
+    return replace(scorer, columns=tuple(sorted(scorer.columns, key=lambda c: c.name != column)))
 
 
 def preset_settings(name: str, preset: str) -> dict[str, Any]:
@@ -120,11 +131,3 @@ def _check_numbers(name: str, settings: Mapping[str, Any]) -> None:
         kinds = get_args(annotation) or (annotation,)
         if {float, int} & {*kinds} and str not in kinds and isinstance(value, str):
             raise InvalidInput(f"{setting}={value!r} of {name} is not a number")
-
-
-def _led_by(scorer: Any, column: str) -> Any:
-    """The same metric, this column of it being the primary one."""
-    there = [one.name for one in scorer.columns]
-    if column not in there:
-        raise InvalidInput(f"{scorer.name} has no column {column!r}; there is {', '.join(there)}")
-    return replace(scorer, columns=tuple(sorted(scorer.columns, key=lambda c: c.name != column)))

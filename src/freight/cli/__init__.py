@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from freight.cli import cache, explain, judge, listing, sample, score, serve, train, tune
+from freight.cli import cache, explain, judge, listing, mbr, sample, score, serve, train, tune
 from freight.errors import FreightError
 
 app = typer.Typer(
@@ -15,6 +15,7 @@ app = typer.Typer(
 )
 app.command("score")(score.score)
 app.command("explain")(explain.explain)
+app.command("mbr")(mbr.mbr)
 app.command("judge")(judge.judge)
 app.command("tune")(tune.tune)
 app.command("sample")(sample.sample)

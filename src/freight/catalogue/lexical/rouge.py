@@ -17,6 +17,7 @@ class Rouge(Measure):
     kind: str
     stem: bool
     package: ClassVar[str] = "rouge-score"
+    symmetric: ClassVar[bool] = True  # 2PR / (P + R): precision and recall change places
 
     def __post_init__(self) -> None:
         checks.switch("stem", self.stem)

@@ -35,6 +35,8 @@ class Measure(ABC):
     package: ClassVar[str]
     together: ClassVar[bool] = False
     """Whether several references count together rather than one by one."""
+    symmetric: ClassVar[bool] = False
+    """Whether two texts score the same, to the bit, whichever of them is the hypothesis."""
 
     def __post_init__(self) -> None:
         self.build()
@@ -76,6 +78,11 @@ class Lexical:
     def parts(self) -> tuple[Metric, ...]:
         """Nothing goes through the pipeline."""
         return ()
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the two sides may change places."""
+        return self.measure.symmetric
 
     @property
     def needs_fitting(self) -> bool:
