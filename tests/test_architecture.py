@@ -43,7 +43,7 @@ LAYERS = [
     },
     {"catalogue"},
     {"run"},
-    {"judge", "train"},
+    {"interop", "judge", "train"},
     {"report"},
     {"serve"},
     {"cli"},

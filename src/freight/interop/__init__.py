@@ -1,0 +1,1 @@
+"""Metrics where people evaluate already: evaluate, torchmetrics, lm-evaluation-harness."""
