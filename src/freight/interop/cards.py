@@ -73,7 +73,9 @@ description: >-
 ```
 
 `references` has a text for each prediction, or a list of texts; `add` and `add_batch` take the
-same.
+same. The signature of this example, every choice in one line:
+
+    {signature}
 
 ## Inputs
 
@@ -141,6 +143,7 @@ def _card(about: Description) -> str:
         summary=about.summary,
         several=SEVERAL,
         example=_example(about),
+        signature=about.light.signature,
         settings="\n".join(f"| `{name}` | `{x!r}` |" for name, x in about.settings.items()),
         configurations=f"Configurations, by `config_name`: {named}." if named else "",
         columns="\n".join(_row(column) for column in about.columns),
