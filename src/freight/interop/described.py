@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from freight.catalogue import METRICS, factory, load, metrics, paper, parameters, presets
+from freight.catalogue import factory, load, metrics, paper, parameters, presets
 from freight.results import Column
 from freight.scoring import Scorer
 
@@ -25,7 +25,7 @@ class Description:
     @property
     def slug(self) -> str:
         """The name as Python has it, for folders and modules."""
-        return METRICS[self.name].partition(":")[2]
+        return str(factory(self.name).__name__)
 
     @property
     def summary(self) -> str:
