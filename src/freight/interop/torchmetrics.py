@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from freight.catalogue import load
 from freight.errors import InvalidInput, MissingPart
-from freight.scoring import Scorer, pair_up
+from freight.scoring import Refs, Scorer, pair_up
 
 try:
     from torchmetrics import Metric
     from torchmetrics.utilities import dim_zero_cat
 except ImportError as error:
     raise MissingPart.extra("torchmetrics", "torchmetrics") from error
-
-Target = str | Sequence[str] | Sequence[Sequence[str]]
 
 _NAMES = "preds", "target"
 _THEIRS = (
@@ -73,16 +71,17 @@ class FreightScores(Metric):
         """Every choice, one line."""
         return self.scorer.signature
 
-    def update(self, preds: str | Sequence[str], target: Target) -> None:
+    def update(self, preds: str | Sequence[str], target: str | Refs) -> None:
         """Score a batch: a text each, and a reference or several for each."""
-        several: Any = ([preds], [target]) if isinstance(preds, str) else (preds, target)
-        segments = pair_up(*several, _NAMES)
+        hyps, refs = ([preds], [target]) if isinstance(preds, str) else (preds, target)
+        segments = pair_up(hyps, cast(Refs, refs), _NAMES)
         result = self.scorer.score(*zip(*segments, strict=True))
         tally: Tensor = getattr(self, self._tally)
         setattr(self, self._tally, tally + torch.as_tensor(result.tally).to(tally))
         if self._rows:
             rows = [torch.as_tensor(result[column.name]) for column in self.scorer.columns]
-            getattr(self, self._rows).append(torch.stack(rows, dim=1).to(tally))
+            # flat, as the nothing is that torchmetrics sends for a process without texts
+            getattr(self, self._rows).append(torch.stack(rows, dim=1).flatten().to(tally))
 
     def compute(self) -> Any:
         """What a corpus gets by each column: mostly the mean, for BLEU and the like their own."""
