@@ -155,25 +155,29 @@ class _Progress:
             self._tick(part * (int(chunk.segments[-1]) + 1))
 
 
-def pair_up(hyps: Sequence[str], refs: Sequence[str] | Sequence[Sequence[str]]) -> list[Segment]:
+def pair_up(
+    hyps: Sequence[str], refs: Refs, names: tuple[str, str] = ("hyps", "refs")
+) -> list[Segment]:
     """Each hypothesis with its references; what is no text is named."""
-    for name, given in (("hyps", hyps), ("refs", refs)):
+    for name, given in zip(names, (hyps, refs), strict=True):
         if isinstance(given, (str, bytes)):
-            raise InvalidInput(f"{name} is one text; give a list of texts, [{name[:3]}]")
+            raise InvalidInput(f"{name} is one text; give a list of texts, [{name.rstrip('s')}]")
+        if given is None:
+            raise InvalidInput(f"{name} is None; give a list of texts")
     if len(hyps) != len(refs):
         raise InvalidInput(f"there are {len(hyps)} hypotheses but {len(refs)} references")
     if not len(hyps):
-        raise InvalidInput("there is nothing to score: hyps and refs are empty")
+        raise InvalidInput(f"there is nothing to score: {' and '.join(names)} are empty")
     segments: list[Segment] = []
     for k, (hyp, given) in enumerate(zip(hyps, refs, strict=True)):
-        _check(hyp, f"hyps[{k}]")
+        _check(hyp, f"{names[0]}[{k}]")
         several: Any = given
         if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)):
             several = [given]
         if not len(several):
-            raise InvalidInput(f"refs[{k}] is an empty list; give at least one reference")
+            raise InvalidInput(f"{names[1]}[{k}] is an empty list; give at least one reference")
         for r, ref in enumerate(several):
-            _check(ref, f"refs[{k}][{r}]" if several is given else f"refs[{k}]")
+            _check(ref, f"{names[1]}[{k}]" + (f"[{r}]" if several is given else ""))
         segments.append((hyp, several))
     return segments
 

@@ -2,6 +2,7 @@
 
 import difflib
 import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
@@ -107,6 +108,14 @@ def default_encoder(name: str) -> str:
 def presets(name: str) -> dict[str, dict[str, Any]]:
     """The settings that a metric knows by name: its paper's, its authors' code's, and others."""
     return dict(getattr(inspect.getmodule(factory(name)), "PRESETS", {}))
+
+
+def paper(name: str) -> str:
+    """Where a metric comes from, as its file says with a year; empty where it is not published."""
+    home = inspect.getmodule(factory(name))
+    said = (inspect.getdoc(home) or "").replace("\n\n", "\0").replace("\n", " ").split("\0")
+    dated = [paragraph for paragraph in said if re.search(r"\b(19|20)\d\d\b", paragraph)]
+    return str(getattr(home, "PAPERS", {}).get(name, dated[0] if dated else ""))
 
 
 def metrics() -> dict[str, str]:

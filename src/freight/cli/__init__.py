@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from freight.cli import cache, explain, judge, listing, mbr, sample, score, serve, train, tune
+from freight.cli import (cache, explain, export, judge, listing, mbr, sample, score, serve, train, tune)
 from freight.errors import FreightError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command("metrics")(listing.metrics)
 app.command("encoders")(listing.encoders)
 app.command("version")(listing.version)
 app.add_typer(cache.app, name="cache")
+app.add_typer(export.app, name="export")
 app.add_typer(train.app, name="train")
 
 

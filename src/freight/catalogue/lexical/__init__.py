@@ -38,6 +38,35 @@ INFORMATION = Column("score", True, math.nan, 0.0)  # identical texts have no co
 RATE = Column("score", False, 0.0, 1.0)
 PERCENT_RATE = Column("score", False, 0.0, math.nan)  # TER has no upper bound
 
+_CHRF_2 = 'Popović, "chrF++: words helping character n-grams", WMT 2017.'
+_ROUGE = (
+    'Lin, "ROUGE: A Package for Automatic Evaluation of Summaries", Text Summarization Branches'
+    " Out, 2004."
+)
+PAPERS = {
+    "bleu": 'Papineni et al., "BLEU: a Method for Automatic Evaluation of Machine Translation",'
+    " ACL 2002.",
+    "sentence-bleu": 'Lin and Och, "ORANGE: a Method for Evaluating Automatic Evaluation Metrics'
+    ' for Machine Translation", COLING 2004.',
+    "chrf": 'Popović, "chrF: character n-gram F-score for automatic MT evaluation", WMT 2015.',
+    "chrf++": _CHRF_2,
+    "word-f": _CHRF_2,
+    "ter": 'Snover et al., "A Study of Translation Edit Rate with Targeted Human Annotation",'
+    " AMTA 2006.",
+    "rouge-1": _ROUGE,
+    "rouge-2": _ROUGE,
+    "rouge-l": _ROUGE,
+    "nist": 'Doddington, "Automatic Evaluation of Machine Translation Quality Using N-gram'
+    ' Co-Occurrence Statistics", HLT 2002.',
+    "meteor": 'Banerjee and Lavie, "METEOR: An Automatic Metric for MT Evaluation with Improved'
+    ' Correlation with Human Judgments", ACL workshop on evaluation measures, 2005.',
+    "wer": 'Morris, Maier and Green, "From WER and RIL to MER and WIL: improved evaluation measures'
+    ' for connected speech recognition", Interspeech 2004.',
+    "per": 'Tillmann et al., "Accelerated DP Based Search for Statistical Translation",'
+    " Eurospeech 1997.",
+    "character": 'Wang et al., "CharacTer: Translation Edit Rate on Character Level", WMT 2016.',
+}
+
 
 def bleu(
     tokenize: str = "13a",

@@ -1,0 +1,65 @@
+"""Metrics for lm-evaluation-harness: answers are kept as they come and scored all at once.
+
+A task's `process_results` is called for one answer at a time, its aggregations once with all of
+them. Scoring is left to the latter: one pass over the corpus, by all metrics together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from freight.errors import InvalidInput
+from freight.results import Result
+from freight.scoring import Scorer, score_together
+
+Answer = tuple[str, tuple[str, ...]]
+"""A hypothesis and its references."""
+
+
+class Answers:
+    """What a task does with answers: metrics by the names that its `metric_list` has for them.
+
+    `refs` is the field of a document with its reference or references, or a function of it.
+    """
+
+    def __init__(
+        self, metrics: Mapping[str, Scorer], refs: str | Callable[[Any], str | Sequence[str]]
+    ) -> None:
+        if not metrics:
+            raise InvalidInput("metrics is empty; give {name: freight.load(...)}")
+        self._metrics = dict(metrics)
+        self._refs = refs
+        self._scored = lru_cache(maxsize=1)(self._score)
+
+    def process_results(self, doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Answer]:
+        """Under every metric's name, the answer with its references."""
+        hyp = results[0]
+        if not isinstance(hyp, str):
+            raise InvalidInput(f"an answer is {hyp!r}, not a text; filter the task by take_first")
+        answer = hyp, self._references(doc)
+        return dict.fromkeys(self._metrics, answer)
+
+    def aggregation(self, name: str) -> Callable[[Sequence[Answer]], float]:
+        """The primary column of a metric over all answers, for a `metric_list`."""
+        if name not in self._metrics:
+            raise InvalidInput(f"there is no metric {name!r}; there is {', '.join(self._metrics)}")
+        column = self._metrics[name].columns[0].name
+
+        def corpus_score(items: Sequence[Answer]) -> float:
+            answers = tuple((hyp, tuple(refs)) for hyp, refs in items)
+            return self._scored(answers)[name].system[column]
+
+        return corpus_score
+
+    def _references(self, doc: Mapping[str, Any]) -> tuple[str, ...]:
+        if isinstance(self._refs, str) and self._refs not in doc:
+            raise InvalidInput(f"a document has no field {self._refs!r}; it has {', '.join(doc)}")
+        found = doc[self._refs] if isinstance(self._refs, str) else self._refs(doc)
+        return (found,) if isinstance(found, str) else tuple(found)
+
+    def _score(self, answers: tuple[Answer, ...]) -> dict[str, Result]:
+        hyps, refs = zip(*answers, strict=True)
+        results = score_together(list(self._metrics.values()), hyps, refs)
+        return dict(zip(self._metrics, results, strict=True))

@@ -1,0 +1,108 @@
+"""A task of lm-evaluation-harness scores its answers as the metrics do, all at once."""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import freight
+from freight.interop import lm_eval as adapter
+from freight.interop.lm_eval import Answers
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "lm_eval"
+DOCS = [{"paraphrases": ["a cat sat", "a cat was sitting"]}, {"paraphrases": "the dog ran"}]
+ABSENT = "lm_eval is not installed: 15,000 files, and it asks for an older python-dateutil"
+ANSWERS = ["a cat sits", "the dog ran"]
+
+
+def answers() -> Answers:
+    metrics = {
+        "moved": freight.load("lazy-emd", encoder="hashed"),
+        "recall": freight.load("bert-score", encoder="hashed", column="recall"),
+        "bleu": freight.load("bleu"),
+    }
+    return Answers(metrics, refs="paraphrases")
+
+
+def test_aggregations_score_the_corpus() -> None:
+    task = answers()
+    processed = [task.process_results(doc, [a]) for doc, a in zip(DOCS, ANSWERS, strict=True)]
+    refs = [["a cat sat", "a cat was sitting"], ["the dog ran"]]
+    for name, metric, column, settings in (
+        ("moved", "lazy-emd", "transport", {"encoder": "hashed"}),
+        ("recall", "bert-score", "recall", {"encoder": "hashed"}),
+        ("bleu", "bleu", "score", {}),
+    ):
+        expected = freight.load(metric, **settings).score(ANSWERS, refs).system[column]
+        assert task.aggregation(name)([one[name] for one in processed]) == expected
+
+
+def test_all_metrics_are_scored_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = []
+
+    def counted(*given: Any) -> Any:
+        passes.append(given)
+        return together(*given)
+
+    together = adapter.score_together
+    monkeypatch.setattr(adapter, "score_together", counted)
+    task = answers()
+    processed = [task.process_results(doc, [a]) for doc, a in zip(DOCS, ANSWERS, strict=True)]
+    for name in ("moved", "recall", "bleu"):
+        task.aggregation(name)([one[name] for one in processed])
+    assert len(passes) == 1
+    task.aggregation("moved")([one["moved"] for one in processed[:1]])
+    assert len(passes) == 2
+
+
+def test_references_by_a_function() -> None:
+    task = Answers({"bleu": freight.load("bleu")}, refs=lambda doc: doc["paraphrases"][0])
+    assert task.process_results(DOCS[0], ["a cat"]) == {"bleu": ("a cat", ("a cat sat",))}
+
+
+def test_mistakes_are_named() -> None:
+    with pytest.raises(freight.InvalidInput, match="metrics is empty"):
+        Answers({}, refs="refs")
+    with pytest.raises(freight.InvalidInput, match="no field 'paraphrases'; it has sentence"):
+        answers().process_results({"sentence": "a"}, ["b"])
+    with pytest.raises(freight.InvalidInput, match="take_first"):
+        answers().process_results(DOCS[0], [["b", "c"]])
+    with pytest.raises(freight.InvalidInput, match="no metric 'f1'; there is moved"):
+        answers().aggregation("f1")
+
+
+@pytest.mark.skipif(find_spec("lm_eval") is None, reason=ABSENT)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:lm_eval")
+def test_the_example_runs() -> None:
+    import datasets
+    from lm_eval.api.model import LM
+    from lm_eval.tasks import TaskManager
+
+    from lm_eval import simple_evaluate
+
+    class Echo(LM):  # type: ignore[misc]
+        """Says the sentence once more."""
+
+        def generate_until(self, requests: Sequence[Any], **_: Any) -> list[str]:
+            return [request.doc["sentence"] for request in requests]
+
+        def loglikelihood(self, requests: Sequence[Any], **_: Any) -> Any:
+            raise AssertionError("the task generates")
+
+        loglikelihood_rolling = loglikelihood
+
+    tasks = TaskManager(include_path=str(EXAMPLE), include_defaults=False)
+    found = simple_evaluate(
+        model=Echo(), tasks=["freight_paraphrase"], task_manager=tasks, bootstrap_iters=0
+    )
+    scores = found["results"]["freight_paraphrase"]
+    table = datasets.Dataset.from_json(str(EXAMPLE / "sentences.jsonl"))
+    for key, metric, column in (
+        ("freight", "freight", "score"),
+        ("unmoved", "lazy-emd", "objective"),
+        ("bleu", "bleu", "score"),
+    ):
+        result = freight.load(metric, column=column).score(table["sentence"], table["paraphrases"])
+        assert scores[f"{key},none"] == pytest.approx(result.system[column])
