@@ -4,7 +4,8 @@ import sys
 
 import typer
 
-from freight.cli import (cache, explain, export, judge, listing, mbr, sample, score, serve, train, tune)
+from freight.cli import ((cache, cache, explain, export, judge, listing, mbr, sample, score, serve, train, tune, tune))
+from freight.cli.manner import SacreCommand
 from freight.errors import FreightError
 
 app = typer.Typer(
@@ -13,7 +14,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command("score")(score.score)
+app.command("score", cls=SacreCommand)(score.score)
 app.command("explain")(explain.explain)
 app.command("mbr")(mbr.mbr)
 app.command("judge")(judge.judge)

@@ -10,12 +10,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from freight.cli.lines import Line, drawn, lines, printed, record
+from freight.cli.manner import Manner
 from freight.cli.options import Wanted
 
 if TYPE_CHECKING:
     from freight.data.places import Places
     from freight.judge.standings import Standing
     from freight.results import Result
+    from freight.scoring import Scorer
 
 
 class Summary:
@@ -30,16 +33,19 @@ class Summary:
         signatures: Sequence[str],
         keep: bool,
         places: "Places | None" = None,
+        manner: Manner | None = None,
     ) -> None:
         self._wanted, self._signatures, self._places = wanted, signatures, places
+        self._manner = manner or Manner()
         self._several = places is not None and len(places.names) > 1
         self._tallies: list[Any] = [0.0] * len(wanted)
         self._last: Sequence[Result] = ()
         self._flags: list[Counter[str]] = [Counter() for _ in wanted]
         self._kept: list[list[Result]] | None = None
-        if keep or self._several:
+        if keep or self._several or self._manner.samples or self._manner.brief:
             self._kept = [[] for _ in wanted]
         self._count = 0
+        self._unknown = [0.0] * len(wanted)
 
     def __len__(self) -> int:
         return self._count
@@ -52,10 +58,19 @@ class Summary:
             self._tallies[k] = self._tallies[k] + result.tally
             for flags in result.flags:
                 self._flags[k].update(flag_kind(flag) for flag in flags)
+            self._unknown[k] += result.unknown * len(result)
             if self._kept is not None:
                 self._kept[k].append(result)
         self._last = results
         self._count += len(results[0])
+
+    @property
+    def unfit(self) -> "list[Scorer]":
+        """The metrics whose encoder does not know much of the texts."""
+        from freight.languages import UNKNOWN
+
+        shares = zip(self._wanted, self._unknown, strict=True)
+        return [one.metric for one, sum_ in shares if sum_ > UNKNOWN * self._count]
 
     @property
     def results(self) -> "list[Result]":
@@ -65,13 +80,27 @@ class Summary:
         return [Result.joined(parts) for parts in self._kept or ()]
 
     def show(self) -> None:
-        """A table for people, what was flagged, and the signatures."""
-        Console().print(self._systems_table() if self._several else self._table())
+        """A table for people, what was flagged, and the signatures; or the form asked for."""
+        if self._manner.brief:
+            print(printed(self.lines, self._manner))
+            return
+        Console().print(self._drawn())
         print_notes(self._count, self._wanted, self._flags, self._signatures)
+
+    @property
+    def lines(self) -> list[Line]:
+        """The scores of systems one by one; out of what was kept."""
+        places = self._places if self._several else None
+        return lines(self._wanted, self.results, places, self._manner)
+
+    def _drawn(self) -> Table:
+        if self._manner.test or (self._manner.samples and not self._several):
+            return drawn(self.lines, f"{self._count} segments", self._manner)
+        return self._systems_table() if self._several else self._table()
 
     def _table(self) -> Table:
         systems = [self._system(k) for k in range(len(self._wanted))]
-        return means_table(self._count, self._wanted, systems)
+        return means_table(self._count, self._wanted, systems, self._manner)
 
     def _systems_table(self) -> Table:
         """Every column's systems, the best first, and whether each beats the next."""
@@ -85,9 +114,10 @@ class Summary:
                     value, _, low, high, _ = standing.scores[system]
                     following = standing.order[rank + 1 : rank + 2]
                     p = "".join(f"{standing.beats[system, other]:.3f}" for other in following)
-                    numbers = f"{value:.4f}", f"{low:.4f} – {high:.4f}", p
-                    shown = names if rank == 0 else ("", "")
-                    table.add_row(*shown, Text(standing.names[system]), *numbers)
+                    shown = self._manner.number
+                    numbers = shown(value), f"{shown(low)} – {shown(high)}", p
+                    label = names if rank == 0 else ("", "")
+                    table.add_row(*label, Text(standing.names[system]), *numbers)
                 table.add_section()
         return table
 
@@ -100,16 +130,21 @@ class Summary:
             return []
         found = []
         for one, result in zip(self._wanted, self.results, strict=True):
-            by_column = {standing.column: standing for standing in standings(result, self._places)}
+            every = standings(result, self._places, self._manner.samples or 1000, self._manner.seed)
+            by_column = {standing.column: standing for standing in every}
             found.append([by_column[name] for name in one.columns])
         return found
 
     def print_json(self, timings: dict[str, float]) -> None:
         """One object on standard output."""
         records = [self._record(k) for k in range(len(self._wanted))]
-        for record, standings in zip(records, self.standings, strict=False):
-            record["systems"] = {standing.column: _compared(standing) for standing in standings}
-        rows = {} if self._places is None else self._places.columns(0, self._count)
+        for one, standings in zip(records, self.standings, strict=False):
+            one["systems"] = {standing.column: _compared(standing) for standing in standings}
+        rows: dict[str, Any] = {}
+        if self._places is not None:
+            rows = self._places.columns(0, self._count)
+        if self._manner.samples or self._manner.test:
+            rows["confidence"] = [record(line, self._manner) for line in self.lines]
         print(json.dumps({"segments": self._count, "metrics": records, **rows, "timings": timings}))
 
     def _system(self, k: int) -> dict[str, float]:
@@ -130,14 +165,17 @@ class Summary:
 
 
 def means_table(
-    count: int, wanted: Sequence[Wanted], systems: Sequence[Mapping[str, float]]
+    count: int,
+    wanted: Sequence[Wanted],
+    systems: Sequence[Mapping[str, float]],
+    manner: Manner = Manner(),  # noqa: B008
 ) -> Table:
     """System scores by metric and column."""
     table = Table("metric", "column", title=f"{count} segments")
     table.add_column("mean", justify="right")
     for one, system in zip(wanted, systems, strict=True):
         for name in one.columns:
-            table.add_row(one.metric.name, name + _arrows(one)[name], f"{system[name]:.4f}")
+            table.add_row(one.metric.name, name + _arrows(one)[name], manner.number(system[name]))
     return table
 
 
