@@ -16,7 +16,7 @@ LAYERS = [
     {"errors", "folders", "kernels", "languages"},
     {"explanations", "pictures", "results", "totals", "transfers", "types"},
     {"clouds", "solvers"},
-    {"encoding", "units", "data"},
+    {"encoding", "tags", "units", "data"},
     {
         "costs",
         "fragments",
@@ -35,6 +35,7 @@ LAYERS = [
         "blend",
         "explaining",
         "loss",
+        "features",
         "metric",
         "pipeline",
         "rehearsal",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -221,6 +221,17 @@ def solved(metric: Metric, pairs: Pairs, cost: Array) -> list[Plans]:
     masses = pairs.hyp_weights, pairs.ref_weights
     sizes = pairs.hyp_sizes, pairs.ref_sizes
     return [solve(problem, cost, *masses, *sizes, strict=False) for problem in metric.problems]
+def solved(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]:
+    """A plan for each of the metric's problems between these pairs.
+
+    None has converged where the cost itself could not be found.
+    """
+    array = fetched(cost.double())
+    unknown: Array = np.isnan(array).any(axis=(1, 2))
+    if unknown.any():
+        array = np.where(unknown[:, None, None], 0.0, array)
+    plans = [solve(problem, array, *masses, *sizes, strict=False) for problem in metric.problems]
+    return [replace(plan, converged=plan.converged & ~unknown) for plan in plans]
 
 
 class Chosen(NamedTuple):

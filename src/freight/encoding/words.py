@@ -128,6 +128,15 @@ def code(text: str) -> Words:
     return words
 
 
+def characters(text: str) -> Words:
+    """Every character but white space."""
+    words = Words([], [], [])
+    for at, character in enumerate(text):
+        if not character.isspace():
+            words.add(character, at)
+    return words
+
+
 def unicode_words(text: str) -> Words:
     """Words and marks between the word boundaries of Unicode (UAX 29)."""
     words = Words([], [], [])
@@ -147,6 +156,7 @@ _DOTTED = ("tr", "az")
 _DICTIONARY = "sudachidict-small"
 _LIMIT = 10_000
 _HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate, which is no character
+    "characters": characters,
 _WHITE = re.compile(r"\s")
 _SENTENCE_END = re.compile(
     r"(?:[.!?…؟۔।॥]+[\])}\"'»«”“’]*(?=\s)|[。！？｡]+[」』）】》〉”’\"']*|\n\s*\n)\s*"

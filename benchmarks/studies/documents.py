@@ -1,0 +1,116 @@
+"""Metrics of documents against people: REALSumm's summaries, as a table of Markdown.
+
+    python benchmarks/studies/documents.py [--articles 100] [--cache FOLDER] [--resamples 300]
+
+All metrics have their defaults, `doc-lazy-emd` also a few others; nothing is chosen on the set,
+which is REALSumm in $FREIGHT_DATA (by default ../shared).
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import freight
+from freight.data.judgements import Judgements, read_judgements
+from freight.judge.comparisons import Chance, comparison
+from freight.rehearsal import Memories, Rehearsal
+from freight.types import Array
+
+DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
+LEVELS = ("text", "segment", "system")
+BASE = "lazy-emd objective"
+HELD = {"inner_hyp": math.inf, "inner_ref": math.inf, "inner_epsilon": 0.0}
+ENTERED: dict[str, tuple[str, dict[str, Any]]] = {
+    BASE: ("lazy-emd", {}),
+    "lazy-emd transport": ("lazy-emd", {}),
+    "emd transport": ("emd", {}),
+    "bert-score f1": ("bert-score", {}),
+    "bert-score recall": ("bert-score", {}),
+    "sms similarity": ("sms", {}),
+    "s+wms similarity": ("s+wms", {}),
+    "MiniLM: sms similarity": ("sms", {"encoder": "embedded"}),
+    "rouge-1 score": ("rouge-1", {}),
+    "doc-lazy-emd objective": ("doc-lazy-emd", {}),
+    "coverage: objective": ("doc-lazy-emd", {"preset": "coverage"}),
+    "held: objective": ("doc-lazy-emd", {"preset": "held"}),
+    "words held, penalties 1, 1: objective": ("doc-lazy-emd", {**HELD, "hyp": 1.0, "ref": 1.0}),
+    "words held: objective": ("doc-lazy-emd", HELD),
+    "words held: transport": ("doc-lazy-emd", HELD),
+}
+"""By name, which ends in the column: the metric and its settings."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--articles", type=int, default=100, help="drawn at random, all systems")
+    parser.add_argument("--cache", help="a folder for what the encoder makes of texts")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--resamples", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    freight.set_threads(arguments.threads)
+    judged = sampled(arguments.articles, arguments.seed)
+    print(table(judged, scored(judged, arguments.cache), arguments.resamples))
+
+
+def sampled(articles: int, seed: int) -> Judgements:
+    """All systems' texts of so many articles."""
+    judged = read_judgements(DATA / "data/realsumm.jsonl.gz")
+    there = np.unique(judged.segments)
+    chosen = np.random.default_rng(seed).choice(there, articles, replace=False)
+    return judged.only(np.isin(judged.segments, chosen))
+
+
+def scored(judged: Judgements, folder: str | None) -> dict[str, Array]:
+    """Every metric under every setting: a number a row, higher for better."""
+    memories = Memories()
+    rehearsal = Rehearsal(zip(judged.hyps, judged.refs, strict=True))
+    embedded = freight.with_cache("embedded", folder) if folder else "embedded"
+    found = {}
+    for name, (metric, settings) in ENTERED.items():
+        chosen = dict(settings)
+        if "encoder" in freight.parameters(metric):
+            usual = settings.get("encoder", freight.default_encoder(metric))
+            chosen["encoder"] = embedded if usual == "embedded" else usual
+        scorer = memories.remembering(freight.load(metric, **chosen))
+        column = name.split()[-1]
+        higher = next(one.higher for one in scorer.columns if one.name == column)
+        values = rehearsal.score(scorer)[column]
+        found[name] = values if higher else -values
+        print(name, file=sys.stderr, flush=True)
+    return found
+
+
+def table(judged: Judgements, scores: dict[str, Array], resamples: int) -> str:
+    """A row a metric: on each level Pearson x 100, its interval, and p that it beats the base."""
+    lines = [f"{len(judged)} rows, {len(np.unique(judged.segments))} articles", ""]
+    lines += ["| metric | " + " | ".join(f"{level} | p" for level in LEVELS) + " |"]
+    lines += ["| --- |" + " ---: |" * 2 * len(LEVELS)]
+    every = np.ones(len(judged), bool)
+    criterion, chance = judged.criterion(), Chance(resamples)
+    for name, values in scores.items():
+        cells = []
+        for level in LEVELS:
+            asked = comparison(judged, every, level, "pearson", criterion, chance)
+            assert asked is not None
+            found = asked.interval(values)
+            cells.append(f"{_x(found.value)} ({_x(found.low)} to {_x(found.high)})")
+            beats = None if name == BASE else asked.beats(np.array([values, scores[BASE]]))
+            cells.append("" if beats is None else f"{beats[0, 1]:.3f}")
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _x(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+if __name__ == "__main__":
+    main()
