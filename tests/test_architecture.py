@@ -46,7 +46,7 @@ LAYERS = [
     {"judge", "train"},
     {"report"},
     {"serve"},
-    {"cli"},
+    {"cli", "doctor"},
 ]
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from freight.cli import completing, options
 from freight.cli.options import DEFAULT, given, parse_settings, wanted_metrics
 from freight.errors import InvalidInput
 
@@ -20,33 +21,28 @@ def explain(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            "-m", "--metric", metavar="NAME[:COLUMN]", help=f"One or two; default: {DEFAULT}."
+            "-m",
+            "--metric",
+            metavar="NAME[:COLUMN]",
+            help=f"One or two; default: {DEFAULT}.",
+            autocompletion=completing.metrics,
         ),
     ] = None,
     against: Annotated[
         str | None, typer.Option(metavar="HYP", help="A second hypothesis, to compare with.")
     ] = None,
-    encoder: Annotated[
-        str | None, typer.Option(help="From `freight encoders`; default: the metric's own.")
-    ] = None,
-    layer: Annotated[
-        str | None, typer.Option(help="Hidden state: 4, -1 (the last), -5: (the last five), all.")
-    ] = None,
-    lang: Annotated[str | None, typer.Option(help="Target language: en, zh, de, ...")] = None,
-    preset: Annotated[str | None, typer.Option(help="Settings of a paper, by name.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="[METRIC.]NAME=VALUE", help="A parameter, of one metric or of all."
-        ),
-    ] = None,
+    encoder: options.EncoderName = None,
+    layer: options.Layer = None,
+    lang: options.Lang = None,
+    preset: options.Preset = None,
+    settings: options.Settings = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help=".html .json .png .svg or .pdf")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; default: a GPU.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="On the CPU; default: all.")] = None,
+    as_json: options.AsJson = False,
+    device: options.Device = None,
+    dtype: options.Dtype = None,
+    threads: options.Threads = None,
 ) -> None:
     """Show what moved where, and what each word adds to the score.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freight.cli import options
+from freight.cli import completing, options
 from freight.cli.options import (
     DEFAULT,
     given,
@@ -33,19 +33,12 @@ def judge(
             "-m",
             "--metric",
             metavar="NAME[:COLUMN]",
-            help=f"By its primary column unless one is named. Default: {DEFAULT}.",
+            help=f"By its primary column unless one is named; may be repeated. Default: {DEFAULT}.",
+            autocompletion=completing.metrics,
         ),
     ] = None,
-    level: Annotated[
-        str | None, typer.Option(help="segment, text, system or darr; default: what the data has.")
-    ] = None,
-    statistic: Annotated[
-        str | None,
-        typer.Option(
-            help="pearson, spearman, kendall, accuracy, soft-accuracy, tau, mse or mae; "
-            "default: pearson, and tau for preferences."
-        ),
-    ] = None,
+    level: options.Level = None,
+    statistic: options.Statistic = None,
     human: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A criterion; default: all.")
     ] = None,

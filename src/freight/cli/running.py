@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from freight.cli.completing import among
 from freight.cli.options import Wanted, given
 from freight.cli.summary import means_table, print_notes
 from freight.data import Corpus
@@ -24,7 +25,12 @@ FORMATS = ("parquet", "jsonl", "csv", "tsv")
 ENGINES = ("local", "ray")
 
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder.")]
-Format = Annotated[str | None, typer.Option("--format", help=f"In a folder: {', '.join(FORMATS)}.")]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format", help=f"In a folder: {', '.join(FORMATS)}.", autocompletion=among(*FORMATS)
+    ),
+]
 Size = Annotated[
     int | None, typer.Option("--shard", min=1, help="Segments a file, in a folder: 20000.")
 ]
@@ -34,7 +40,10 @@ Workers = Annotated[
 
 
 Engine = Annotated[
-    str | None, typer.Option(help=f"Who scores, for a folder: {', '.join(ENGINES)}.")
+    str | None,
+    typer.Option(
+        help=f"Who scores, for a folder: {', '.join(ENGINES)}.", autocompletion=among(*ENGINES)
+    ),
 ]
 Address = Annotated[str | None, typer.Option(help="Of a Ray cluster. Default: $RAY_ADDRESS.")]
 
