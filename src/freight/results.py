@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from freight.errors import MissingPart
 from freight.types import Array
 
 _SHARE = re.compile(r"\s*\d+%$")
@@ -117,4 +118,8 @@ class Result:
 
     def to_pandas(self) -> Any:
         """The same as a pandas frame."""
+        try:
+            import pandas  # noqa: F401
+        except ImportError:
+            raise MissingPart.extra("pandas", "pandas") from None
         return self.to_arrow().to_pandas()

@@ -104,7 +104,8 @@ def test_in_bash(tmp_path: Path) -> None:
 @needs_program
 @pytest.mark.skipif(not shutil.which("fish"), reason="fish is not installed")
 def test_in_fish(tmp_path: Path) -> None:
-    script = "complete -C 'freight score -m bert-score:'"
+    installed = "~/.config/fish/completions/freight.fish"
+    script = f"source {installed}; complete -C 'freight score -m bert-score:'"
     found = in_shell("fish", "-c", script=script, home=tmp_path)
     names = {line.split("\t")[0] for line in found}
     assert {"bert-score:f1", "bert-score:precision", "bert-score:recall"} <= names

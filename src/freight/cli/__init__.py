@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -44,10 +45,11 @@ app.add_typer(train.app, name="train")
 def main() -> None:
     """Run a command; what the user can mend is one line and exit status 1."""
     try:
+        run = partial(app, prog_name="freight")
         if os.environ.get("_FREIGHT_COMPLETE") == "complete_bash":
-            completing.in_bash(app)
+            completing.in_bash(run)
         else:
-            app()
+            run()
     except FreightError as error:
         typer.echo(f"freight: {error}", err=True)
         sys.exit(1)
