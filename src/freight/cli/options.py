@@ -39,11 +39,15 @@ Layer = Annotated[
     str | None, typer.Option(help="Hidden state: 4, -1 (the last), -5: (the last five), all.")
 ]
 Lang = Annotated[str | None, typer.Option(help="Target language: en, zh, de, ...")]
-Preset = Annotated[str | None, typer.Option(help="Settings of a paper, by name.")]
+Preset = Annotated[
+    str | None, typer.Option(help="Settings by name, such as a paper's, or a .json file.")
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="[METRIC.]NAME=VALUE", help="A parameter, of one metric or of all."
+        "--set",
+        metavar="[METRIC.]NAME=VALUE",
+        help="A parameter of one metric or of all; may be repeated.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]

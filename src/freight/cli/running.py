@@ -32,7 +32,7 @@ Format = Annotated[
     ),
 ]
 Size = Annotated[
-    int | None, typer.Option("--shard", min=1, help="Segments a file, in a folder: 20000.")
+    int | None, typer.Option("--shard", min=1, help="Segments a file, in a folder. Default: 20000.")
 ]
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Processes, for a folder. Default: one a GPU.")
