@@ -80,7 +80,8 @@ def set_threads(count: int) -> None:
 def kernel_folder() -> Path:
     """A folder for these very sources: numba itself does not notice that a callee has changed.
 
-    What can be a callee: the solvers, and every module that compiles something.
+    What can be a callee: the solvers, and every module that compiles something. Versions of numba
+    would throw away each other's files.
     """
     package = Path(__file__).parent
     callees = [
@@ -89,7 +90,8 @@ def kernel_folder() -> Path:
         if path.parent.name == "solvers" or _COMPILED.search(path.read_bytes())
     ]
     stamps = [(p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in callees]
-    digest = hashlib.sha256(repr((package, sorted(stamps))).encode()).hexdigest()[:16]
+    known = repr((package, numba.__version__, sorted(stamps)))
+    digest = hashlib.sha256(known.encode()).hexdigest()[:16]
     return user_cache(f"kernels-{digest}")
 
 

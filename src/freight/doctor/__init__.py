@@ -13,8 +13,8 @@ from typing import Any
 import freight
 from freight.doctor.installed import Extra, Package, extras, requirements
 from freight.doctor.machine import Cache, Gpu, Threads, caches, gpus, notes, threads
-from freight.doctor.trial import Encoding, Trial, encoding, trial
 from freight.doctor.troubles import Trouble, tried
+from freight.doctor.trying import Encoding, Trial, encoding, trial
 
 __all__ = ["Examination", "Trouble", "examine"]
 
