@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -118,8 +119,6 @@ class Result:
 
     def to_pandas(self) -> Any:
         """The same as a pandas frame."""
-        try:
-            import pandas  # noqa: F401
-        except ImportError:
-            raise MissingPart.extra("pandas", "pandas") from None
+        if find_spec("pandas") is None:
+            raise MissingPart.extra("pandas", "pandas")
         return self.to_arrow().to_pandas()

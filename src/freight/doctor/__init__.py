@@ -54,9 +54,10 @@ class Examination:
 def examine() -> Examination:
     """Look at everything, and score a pair of texts."""
     troubles: list[Trouble] = []
-    core, more = (tried(part, (), troubles) for part in (requirements, extras))
+    core: tuple[Package, ...] = tried(requirements, (), troubles)
+    more: tuple[Extra, ...] = tried(extras, (), troubles)
     there = [*core, *(package for extra in more if extra.installed for package in extra.packages)]
-    troubles += dict.fromkeys(trouble for package in there if (trouble := package.trouble))
+    troubles += [package.trouble for package in there if package.trouble]
     found = Examination(
         version=freight.__version__,
         python=f"{platform.python_version()} in {sys.prefix}",
@@ -71,6 +72,6 @@ def examine() -> Examination:
         caches=tried(caches, (), troubles),
         trial=tried(trial, None, troubles),
     )
-    troubles += [trouble for cache in found.caches if (trouble := cache.trouble)]
+    troubles += [cache.trouble for cache in found.caches if cache.trouble]
     troubles += [found.trial.trouble] if found.trial and found.trial.trouble else []
     return replace(found, troubles=tuple(dict.fromkeys(troubles)))
