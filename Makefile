@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench reproduction studies soak clean
+.PHONY: demo test lint bench reproduction studies soak dist wheels minimum newest clean
 
 demo: .venv/ready
 	@$(BIN)/python examples/first_plan.py
@@ -45,6 +45,15 @@ soak: .venv/ready-dev
 		$(BIN)/python -m pytest -q tests/run/test_killed.py
 	FREIGHT_FUZZ=20000 $(BIN)/python -m pytest -q tests/test_fuzz.py
 	FREIGHT_SOAK_SECONDS=600 $(BIN)/python -m pytest -q -s tests/serve/test_soak.py
+
+dist: .venv/ready-dev
+	$(BIN)/python release/building.py -o dist
+
+wheels: .venv/ready-dev
+	$(BIN)/python release/wheels.py
+
+minimum newest: .venv/ready-dev
+	$(BIN)/python release/versions.py $@
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -48,7 +48,7 @@ LAYERS = [
     {"interop", "judge", "train"},
     {"report"},
     {"serve"},
-    {"cli"},
+    {"cli", "doctor"},
 ]
 
 

@@ -1,7 +1,6 @@
 """The one place that says how our kernels are compiled, and where the machine code is kept."""
 
 import hashlib
-import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,8 @@ from threading import RLock, local
 from typing import Any, TypeVar
 
 import numba
+
+from freight.folders import user_cache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,23 +76,12 @@ def set_threads(count: int) -> None:
     torch.set_num_threads(count)
 
 
-def _compile(function: F, **options: Any) -> F:
-    # Numba picks the folder of its cache while it decorates; other users of numba keep theirs.
-    config: Any = numba.config
-    before = config.CACHE_DIR
-    if not before:
-        config.CACHE_DIR = str(_cache_folder())
-    try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
-    finally:
-        config.CACHE_DIR = before
-
-
 @cache
-def _cache_folder() -> Path:
+def kernel_folder() -> Path:
     """A folder for these very sources: numba itself does not notice that a callee has changed.
 
-    What can be a callee: the solvers, and every module that compiles something.
+    What can be a callee: the solvers, and every module that compiles something. Versions of numba
+    would throw away each other's files.
     """
     package = Path(__file__).parent
     callees = [
@@ -100,6 +90,18 @@ def _cache_folder() -> Path:
         if path.parent.name == "solvers" or _COMPILED.search(path.read_bytes())
     ]
     stamps = [(p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in callees]
-    digest = hashlib.sha256(repr((package, sorted(stamps))).encode()).hexdigest()[:16]
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "freight" / f"kernels-{digest}"
+    known = repr((package, numba.__version__, sorted(stamps)))
+    digest = hashlib.sha256(known.encode()).hexdigest()[:16]
+    return user_cache(f"kernels-{digest}")
+
+
+def _compile(function: F, **options: Any) -> F:
+    # Numba picks the folder of its cache while it decorates; other users of numba keep theirs.
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    if not before:
+        config.CACHE_DIR = str(kernel_folder())
+    try:
+        return numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+    finally:
+        config.CACHE_DIR = before

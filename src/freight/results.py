@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from freight.errors import MissingPart
 from freight.types import Array
 
 _SHARE = re.compile(r"\s*\d+%$")
@@ -125,4 +127,6 @@ class Result:
 
     def to_pandas(self) -> Any:
         """The same as a pandas frame."""
+        if find_spec("pandas") is None:
+            raise MissingPart.extra("pandas", "pandas")
         return self.to_arrow().to_pandas()

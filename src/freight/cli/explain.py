@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from freight.cli.options import DEFAULT, detected, given, parse_settings, wanted_metrics
+from freight.cli import completing, options
 from freight.errors import InvalidInput
 from freight.languages import AUTO
 
@@ -21,7 +22,11 @@ def explain(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            "-m", "--metric", metavar="NAME[:COLUMN]", help=f"One or two; default: {DEFAULT}."
+            "-m",
+            "--metric",
+            metavar="NAME[:COLUMN]",
+            help=f"One or two; default: {DEFAULT}.",
+            autocompletion=completing.metrics,
         ),
     ] = None,
     against: Annotated[
@@ -41,13 +46,18 @@ def explain(
             "--set", metavar="[METRIC.]NAME=VALUE", help="A parameter, of one metric or of all."
         ),
     ] = None,
+    encoder: options.EncoderName = None,
+    layer: options.Layer = None,
+    lang: options.Lang = None,
+    preset: options.Preset = None,
+    settings: options.Settings = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help=".html .json .png .svg or .pdf")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; default: a GPU.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="On the CPU; default: all.")] = None,
+    as_json: options.AsJson = False,
+    device: options.Device = None,
+    dtype: options.Dtype = None,
+    threads: options.Threads = None,
 ) -> None:
     """Show what moved where, and what each word adds to the score.
 

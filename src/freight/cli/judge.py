@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freight.cli import options
+from freight.cli import completing, options
 from freight.cli.options import (
     DEFAULT,
     Wanted,
@@ -49,8 +49,12 @@ def judge(
         typer.Option(
             help="pearson, spearman, kendall, accuracy, soft-accuracy, tau, mse or mae; "
             "default: pearson, and tau for preferences."
+            help=f"By its primary column unless one is named; may be repeated. Default: {DEFAULT}.",
+            autocompletion=completing.metrics,
         ),
     ] = None,
+    level: options.Level = None,
+    statistic: options.Statistic = None,
     human: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A criterion; default: all.")
     ] = None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from freight.cli import completing
 from freight.errors import InvalidInput
 from freight.languages import AUTO
 
@@ -20,10 +21,20 @@ DEFAULT = "freight"
 # Options that several commands have, written once so that they mean the same in each.
 MetricNames = Annotated[
     list[str] | None,
-    typer.Option("-m", "--metric", metavar="NAME[:COLUMN]", help=f"Default: {DEFAULT}."),
+    typer.Option(
+        "-m",
+        "--metric",
+        metavar="NAME[:COLUMN]",
+        help=f"From `freight metrics`; may be repeated. Default: {DEFAULT}.",
+        autocompletion=completing.metrics,
+    ),
 ]
 EncoderName = Annotated[
-    str | None, typer.Option(help="From `freight encoders`; default: the metric's own.")
+    str | None,
+    typer.Option(
+        help="From `freight encoders`; default: the metric's own.",
+        autocompletion=completing.encoders,
+    ),
 ]
 Layer = Annotated[
     str | None, typer.Option(help="Hidden state: 4, -1 (the last), -5: (the last five), all.")
@@ -32,16 +43,50 @@ Lang = Annotated[
     str | None, typer.Option(help="Target language: en, zh, de, ...; auto looks at REF.")
 ]
 Preset = Annotated[str | None, typer.Option(help="Settings of a paper, by name.")]
+Lang = Annotated[str | None, typer.Option(help="Target language: en, zh, de, ...")]
+Preset = Annotated[
+    str | None, typer.Option(help="Settings by name, such as a paper's, or a .json file.")
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="[METRIC.]NAME=VALUE", help="A parameter, of one metric or of all."
+        "--set",
+        metavar="[METRIC.]NAME=VALUE",
+        help="A parameter of one metric or of all; may be repeated.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 Encoding = Annotated[str, typer.Option(help="Encoding of the files.")]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; default: a GPU.")]
-Dtype = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        help="cpu, cuda, cuda:1; default: a GPU where there is one.",
+        autocompletion=completing.among("cpu", "cuda"),
+    ),
+]
+Dtype = Annotated[
+    str | None,
+    typer.Option(
+        help="float32, bfloat16 or float16; default: float32.",
+        autocompletion=completing.among("float32", "bfloat16", "float16"),
+    ),
+]
+Level = Annotated[
+    str | None,
+    typer.Option(
+        help="segment, text, system or darr; default: what the data has.",
+        autocompletion=completing.among("segment", "text", "system", "darr"),
+    ),
+]
+Statistic = Annotated[
+    str | None,
+    typer.Option(
+        help="pearson, spearman, kendall, accuracy, soft-accuracy, tau, mse or mae; "
+        "default: pearson, and tau for preferences.",
+        autocompletion=completing.among(
+            "pearson", "spearman", "kendall", "accuracy", "soft-accuracy", "tau", "mse", "mae"
+        ),
+    ),
+]
 Cache = Annotated[bool, typer.Option("--cache", help="Remember vectors on disk.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="On the CPU; default: all.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed draws the same.")]

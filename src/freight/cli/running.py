@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from freight.cli.manner import FORMS
+from freight.cli.completing import among
 from freight.cli.options import Wanted, given
 from freight.cli.summary import means_table, print_notes
 from freight.data import Corpus
@@ -33,10 +34,11 @@ Format = Annotated[
         "--format",
         help=f"What is printed: {', '.join(FORMS)}; in a folder: {', '.join(FORMATS)};"
         f" for the WMT metrics task: {', '.join(COLUMNS)}.",
+        "--format", help=f"In a folder: {', '.join(FORMATS)}.", autocompletion=among(*FORMATS)
     ),
 ]
 Size = Annotated[
-    int | None, typer.Option("--shard", min=1, help="Segments a file, in a folder: 20000.")
+    int | None, typer.Option("--shard", min=1, help="Segments a file, in a folder. Default: 20000.")
 ]
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Processes, for a folder. Default: one a GPU.")
@@ -44,7 +46,10 @@ Workers = Annotated[
 
 
 Engine = Annotated[
-    str | None, typer.Option(help=f"Who scores, for a folder: {', '.join(ENGINES)}.")
+    str | None,
+    typer.Option(
+        help=f"Who scores, for a folder: {', '.join(ENGINES)}.", autocompletion=among(*ENGINES)
+    ),
 ]
 Address = Annotated[str | None, typer.Option(help="Of a Ray cluster. Default: $RAY_ADDRESS.")]
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from freight.cli import completing, options
 from freight.cli.options import parse_conditions, parse_scale, parse_settings, wanted_metrics
 from freight.errors import InvalidInput
 
@@ -26,9 +27,16 @@ def sample(
         typer.Option("-o", "--output", help="The sheet, .csv; with --read the set, .jsonl."),
     ] = None,
     metric: Annotated[
-        str, typer.Option("-m", "--metric", metavar="NAME[:COLUMN]", help="Makes the strata.")
+        str,
+        typer.Option(
+            "-m",
+            "--metric",
+            metavar="NAME[:COLUMN]",
+            help="Makes the strata.",
+            autocompletion=completing.metrics,
+        ),
     ] = "wrd-score:f1",
-    encoder: Annotated[str | None, typer.Option(help="Default: the metric's own.")] = None,
+    encoder: options.EncoderName = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Of the metric.")
     ] = None,

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from freight.cli import completing, options
 from freight.cli.options import given
 from freight.errors import MissingPart
 
@@ -27,6 +28,7 @@ def serve(
         typer.Option(
             metavar="[NAME=]ENCODER",
             help="What requests may name; may be repeated. Default: embedded, distilled.",
+            autocompletion=completing.encoders,
         ),
     ] = None,
     idf: Annotated[
@@ -45,9 +47,9 @@ def serve(
         int,
         typer.Option(min=1, help="Tokens of an encoder batch; 4096 for `freight score`'s bits."),
     ] = 256,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; default: a GPU.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="On the CPU; default: all.")] = None,
+    device: options.Device = None,
+    dtype: options.Dtype = None,
+    threads: options.Threads = None,
 ) -> None:
     """Answer requests for scores and explanations, and show a page to try them on.
 

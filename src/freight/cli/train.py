@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from freight.cli.completing import among
 from freight.cli.score import progress
 
 if TYPE_CHECKING:
@@ -25,7 +26,11 @@ _Output = Annotated[
     Path, typer.Option("-o", "--output", help=".kv (gensim) .npz .bin .vec or .txt (word2vec)")
 ]
 _Take = Annotated[
-    str, typer.Option(help="What a text is: lines, files, java-names (of methods) or java-files.")
+    str,
+    typer.Option(
+        help="What a text is: lines, files, java-names (of methods) or java-files.",
+        autocompletion=among("lines", "files", "java-names", "java-files"),
+    ),
 ]
 _Lang = Annotated[
     str | None,

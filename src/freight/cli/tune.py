@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freight.cli import options
+from freight.cli import completing, options
 from freight.cli.options import (
     encoder_setting,
     given,
@@ -28,7 +28,14 @@ if TYPE_CHECKING:
 
 
 def tune(
-    metric: Annotated[str, typer.Argument(metavar="METRIC[:COLUMN]")],
+    metric: Annotated[
+        str,
+        typer.Argument(
+            metavar="METRIC[:COLUMN]",
+            help="From `freight metrics`.",
+            autocompletion=completing.metrics,
+        ),
+    ],
     train: Annotated[
         list[Path], typer.Argument(metavar="TRAIN", help="Judgement sets to choose settings on.")
     ],
@@ -51,10 +58,15 @@ def tune(
         typer.Option(metavar="lang_pair", help="Also hold out each pair, tuned on the others."),
     ] = None,
     against: Annotated[
-        list[str] | None, typer.Option(metavar="NAME[:COLUMN]", help="Another metric to test.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[:COLUMN]",
+            help="Another metric to test; may be repeated.",
+            autocompletion=completing.metrics,
+        ),
     ] = None,
-    level: Annotated[str | None, typer.Option(help="As in `freight judge`.")] = None,
-    statistic: Annotated[str | None, typer.Option(help="As in `freight judge`.")] = None,
+    level: options.Level = None,
+    statistic: options.Statistic = None,
     human: Annotated[str | None, typer.Option(metavar="NAME", help="The criterion.")] = None,
     where: options.Conditions = None,
     rows: Annotated[

