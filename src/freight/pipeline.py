@@ -217,20 +217,16 @@ def _read(metric: Metric, pairs: Pairs, cost: Callable[[], Array]) -> tuple[Read
 
 
 def solved(metric: Metric, pairs: Pairs, cost: Array) -> list[Plans]:
-    """A plan for each of the metric's problems between these pairs."""
-    masses = pairs.hyp_weights, pairs.ref_weights
-    sizes = pairs.hyp_sizes, pairs.ref_sizes
-    return [solve(problem, cost, *masses, *sizes, strict=False) for problem in metric.problems]
-def solved(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]:
     """A plan for each of the metric's problems between these pairs.
 
     None has converged where the cost itself could not be found.
     """
-    array = fetched(cost.double())
-    unknown: Array = np.isnan(array).any(axis=(1, 2))
+    masses = pairs.hyp_weights, pairs.ref_weights
+    sizes = pairs.hyp_sizes, pairs.ref_sizes
+    unknown: Array = np.isnan(cost).any(axis=(1, 2))
     if unknown.any():
-        array = np.where(unknown[:, None, None], 0.0, array)
-    plans = [solve(problem, array, *masses, *sizes, strict=False) for problem in metric.problems]
+        cost = np.where(unknown[:, None, None], 0.0, cost)
+    plans = [solve(problem, cost, *masses, *sizes, strict=False) for problem in metric.problems]
     return [replace(plan, converged=plan.converged & ~unknown) for plan in plans]
 
 

@@ -7,22 +7,23 @@ from typing import Annotated
 
 import typer
 
-from freight.cli import ((cache, cache, explain, export, judge, listing, mbr, sample, score, serve, train, tune, tune))
-from freight.cli.manner import SacreCommand
 import freight
 from freight.cli import (
     cache,
     completing,
     doctor,
     explain,
+    export,
     judge,
     listing,
+    mbr,
     sample,
     score,
     serve,
     train,
     tune,
 )
+from freight.cli.manner import SacreCommand
 from freight.errors import FreightError
 
 app = typer.Typer(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freight.cli.options import DEFAULT, detected, given, parse_settings, wanted_metrics
 from freight.cli import completing, options
+from freight.cli.options import DEFAULT, detected, given, parse_settings, wanted_metrics
 from freight.errors import InvalidInput
 from freight.languages import AUTO
 
@@ -31,20 +31,6 @@ def explain(
     ] = None,
     against: Annotated[
         str | None, typer.Option(metavar="HYP", help="A second hypothesis, to compare with.")
-    ] = None,
-    encoder: Annotated[
-        str | None, typer.Option(help="From `freight encoders`; default: the metric's own.")
-    ] = None,
-    layer: Annotated[
-        str | None, typer.Option(help="Hidden state: 4, -1 (the last), -5: (the last five), all.")
-    ] = None,
-    lang: Annotated[str | None, typer.Option(help="Target language: en, zh, ...; or auto.")] = None,
-    preset: Annotated[str | None, typer.Option(help="Settings of a paper, by name.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="[METRIC.]NAME=VALUE", help="A parameter, of one metric or of all."
-        ),
     ] = None,
     encoder: options.EncoderName = None,
     layer: options.Layer = None,

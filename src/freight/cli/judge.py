@@ -38,18 +38,7 @@ def judge(
             "--metric",
             metavar="NAME[:COLUMN]",
             help=f"By its primary column unless one is named; or a .seg.score file."
-            f" Default: {DEFAULT}.",
-        ),
-    ] = None,
-    level: Annotated[
-        str | None, typer.Option(help="segment, text, system or darr; default: what the data has.")
-    ] = None,
-    statistic: Annotated[
-        str | None,
-        typer.Option(
-            help="pearson, spearman, kendall, accuracy, soft-accuracy, tau, mse or mae; "
-            "default: pearson, and tau for preferences."
-            help=f"By its primary column unless one is named; may be repeated. Default: {DEFAULT}.",
+            f" May be repeated. Default: {DEFAULT}.",
             autocompletion=completing.metrics,
         ),
     ] = None,

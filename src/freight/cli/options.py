@@ -42,10 +42,9 @@ Layer = Annotated[
 Lang = Annotated[
     str | None, typer.Option(help="Target language: en, zh, de, ...; auto looks at REF.")
 ]
-Preset = Annotated[str | None, typer.Option(help="Settings of a paper, by name.")]
-Lang = Annotated[str | None, typer.Option(help="Target language: en, zh, de, ...")]
 Preset = Annotated[
     str | None, typer.Option(help="Settings by name, such as a paper's, or a .json file.")
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from freight.cli.manner import FORMS
 from freight.cli.completing import among
+from freight.cli.manner import FORMS
 from freight.cli.options import Wanted, given
 from freight.cli.summary import means_table, print_notes
 from freight.data import Corpus
@@ -34,7 +34,7 @@ Format = Annotated[
         "--format",
         help=f"What is printed: {', '.join(FORMS)}; in a folder: {', '.join(FORMATS)};"
         f" for the WMT metrics task: {', '.join(COLUMNS)}.",
-        "--format", help=f"In a folder: {', '.join(FORMATS)}.", autocompletion=among(*FORMATS)
+        autocompletion=among(*FORMS, *FORMATS, *COLUMNS),
     ),
 ]
 Size = Annotated[

@@ -151,12 +151,12 @@ _BY_LANGUAGE: dict[str, Tokeniser] = {
     "zh": chinese,
     "ja": japanese,
     "code": code,
+    "characters": characters,
 }
 _DOTTED = ("tr", "az")
 _DICTIONARY = "sudachidict-small"
 _LIMIT = 10_000
 _HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate, which is no character
-    "characters": characters,
 _WHITE = re.compile(r"\s")
 _SENTENCE_END = re.compile(
     r"(?:[.!?…؟۔।॥]+[\])}\"'»«”“’]*(?=\s)|[。！？｡]+[」』）】》〉”’\"']*|\n\s*\n)\s*"
