@@ -5,8 +5,9 @@
 Candidates are what the systems of WMT18 made of a source in Estonian, those of the next sources too
 until there are enough, out of $FREIGHT_DATA (by default ../shared). Seconds are those of the
 processor, on one thread, so that others on the machine do not count. Scoring pair by pair takes
-long: so many pairs are timed, and the rest reckoned; so is encoding both texts of every pair. Then the choices among the systems' outputs of
-some sources are held against people's translations by chrF.
+long: so many pairs are timed, and the rest reckoned; so is encoding both texts of every pair. Then
+the choices among the systems' outputs of some sources are held against people's translations by
+chrF.
 """
 
 import argparse
