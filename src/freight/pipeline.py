@@ -223,7 +223,7 @@ def solved(metric: Metric, pairs: Pairs, cost: Array) -> list[Plans]:
     """
     masses = pairs.hyp_weights, pairs.ref_weights
     sizes = pairs.hyp_sizes, pairs.ref_sizes
-    unknown: Array = np.isnan(cost).any(axis=(1, 2))
+    unknown = np.asarray(np.isnan(cost).any(axis=(1, 2)))
     if unknown.any():
         cost = np.where(unknown[:, None, None], 0.0, cost)
     plans = [solve(problem, cost, *masses, *sizes, strict=False) for problem in metric.problems]
