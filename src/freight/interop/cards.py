@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from freight import __version__
 from freight.errors import InvalidInput
 from freight.interop.described import SEVERAL, Description
 from freight.results import Column
@@ -131,7 +130,7 @@ def module_files(about: Description) -> dict[str, str]:
     return {
         f"{about.slug}.py": _MODULE.format(**words),
         "app.py": _APP.format(**words),
-        "requirements.txt": f"freight[evaluate,{part}]>={__version__}\n",
+        "requirements.txt": f"freight[evaluate,{part}]>={about.version}\n",
         "README.md": _card(about),
     }
 
@@ -148,7 +147,8 @@ def _card(about: Description) -> str:
         configurations=f"Configurations, by `config_name`: {named}." if named else "",
         columns="\n".join(_row(column) for column in about.columns),
         limits="\n".join(f"- {limit}" for limit in _limits(about)),
-        paper=about.paper or f"Freight {__version__}; the metric has not been published elsewhere.",
+        paper=about.paper
+        or f"Freight {about.version}; the metric has not been published elsewhere.",
     )
 
 

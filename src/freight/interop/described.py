@@ -46,6 +46,13 @@ class Description:
         return [note for note in notes if note != self.paper]
 
     @property
+    def version(self) -> str:
+        """The library's, from which on the module works."""
+        from freight import __version__
+
+        return __version__
+
+    @property
     def encodes(self) -> bool:
         """Whether texts become vectors first."""
         return "encoder" in parameters(self.name)
