@@ -53,7 +53,7 @@ def judge(
     scale: options.Scale = None,
     output: Annotated[
         list[Path] | None,
-        typer.Option("-o", "--output", help="A page, .html, or all numbers, .json."),
+        typer.Option("-o", "--output", help="A page, .html; a table, .md .csv .tex; all numbers, .json."),
     ] = None,
     as_json: options.AsJson = False,
     encoder: options.EncoderName = None,
@@ -109,24 +109,28 @@ def judge(
 
 def _check_output(path: Path) -> None:
     from freight.report.html import check_page
+    from freight.report.leaderboard import ENDINGS, check_leaderboard
     from freight.report.record import check_record
 
     if path.suffix == ".json":
         check_record(path)
     elif path.suffix in (".html", ".htm"):
         check_page(path)
+    elif path.suffix in ENDINGS:
+        check_leaderboard(path)
     else:
-        raise InvalidInput(f"{path} ends in neither .html nor .json")
+        raise InvalidInput(f"{path} ends in none of .html .json {' '.join(ENDINGS)}")
 
 
 def _present(study: "Study", outputs: list[Path], as_json: bool) -> None:
     from freight.report.judge import write_judge_report
+    from freight.report.leaderboard import ENDINGS, write_leaderboard
     from freight.report.record import study_record, write_record
     from freight.report.terminal import show_study
 
+    writers = {".json": write_record, **dict.fromkeys(ENDINGS, write_leaderboard)}
     for path in outputs:
-        write = write_record if path.suffix == ".json" else write_judge_report
-        write(study, path)
+        writers.get(path.suffix, write_judge_report)(study, path)
     if as_json:
         print(json.dumps(study_record(study)))
         return

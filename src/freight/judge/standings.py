@@ -70,19 +70,27 @@ def standings(
 
 def system_scores(result: Result, resamples: int = 1000, seed: int = 0) -> dict[str, Interval]:
     """By column: the score of all segments together, with a bootstrap interval."""
-    names = [column.name for column in result.columns]
-    found = np.full((1, len(names)), np.nan)
-    if len(result) > 1:
-        blocks = draw_blocks(_inputs(result), "inputs", resamples, seed)
-        tallies = result.row_tallies
-        sums = (_weighed(block.segments, tallies) for block in blocks)
-        found = np.concatenate([_scores(result, some) for some in sums])
+    found = resampled_scores(result, resamples, seed)
     whole = result.system
+    names = [column.name for column in result.columns]
     return {name: interval(whole[name], found[:, k]) for k, name in enumerate(names)}
 
 
-def _chances(one: Result, other: Result, resamples: int, seed: int) -> tuple[Array, Array]:
-    """By column the p that either of two systems beats the other by chance, swapping segments."""
+def resampled_scores(result: Result, resamples: int, seed: int) -> Array:
+    """Scores (resample, column); results of as many segments have the same segments drawn."""
+    if len(result) < 2:
+        return np.full((1, len(result.columns)), np.nan)
+    blocks = draw_blocks(_inputs(result), "inputs", resamples, seed)
+    tallies = result.row_tallies
+    sums = (_weighed(block.segments, tallies) for block in blocks)
+    return np.concatenate([_scores(result, some) for some in sums])
+
+
+def swapped_leads(one: Result, other: Result, resamples: int, seed: int) -> tuple[Array, Array]:
+    """By how much the first of two systems is better (column,), and with segments swapped.
+
+    The second is (permutation, column).
+    """
     sign = np.array([1.0 if column.higher else -1.0 for column in one.columns])
     sides = one.row_tallies, other.row_tallies
     moved = sides[1] - sides[0]
@@ -92,8 +100,14 @@ def _chances(one: Result, other: Result, resamples: int, seed: int) -> tuple[Arr
     for block in swap_blocks(_inputs(one), "inputs", resamples, seed):
         gains = _weighed(block.astype(float), moved)
         chance.append(sign * (_scores(one, sums[0] + gains) - _scores(one, sums[1] - gains)))
+    return observed, np.concatenate(chance)
+
+
+def _chances(one: Result, other: Result, resamples: int, seed: int) -> tuple[Array, Array]:
+    """By column the p that either of two systems beats the other by chance, swapping segments."""
+    observed, chance = swapped_leads(one, other, resamples, seed)
     # The data as they are count as one of the permutations, an undefined one as as far.
-    further = [~(way * (np.concatenate(chance) - observed) < -1e-12) for way in (1.0, -1.0)]
+    further = [~(way * (chance - observed) < -1e-12) for way in (1.0, -1.0)]
     p = [(1 + found.sum(axis=0)) / (1 + len(found)) for found in further]
     undefined = np.isnan(observed)
     return np.where(undefined, np.nan, p[0]), np.where(undefined, np.nan, p[1])

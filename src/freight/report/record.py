@@ -12,6 +12,7 @@ import numpy as np
 from freight.data.judgements import Judgements
 from freight.errors import InvalidInput
 from freight.judge.study import Study
+from freight.report.leaderboard import ranks
 from freight.report.tables import set_criteria, table_rows
 from freight.types import Array
 
@@ -43,6 +44,7 @@ def study_record(study: Study) -> dict[str, Any]:
         "statistic": study.statistic,
         "metrics": list(study.metrics),
         "average": averages if several else {},
+        "rank": {metric: _plain(place) for metric, place in ranks(study).items()},
         "agreements": [
             {name: _plain(value) for name, value in asdict(agreement).items()}
             for agreement in study.agreements
