@@ -5,6 +5,7 @@ import sys
 import typer
 
 from freight.cli import cache, explain, judge, listing, sample, score, serve, train, tune
+from freight.cli.manner import SacreCommand
 from freight.errors import FreightError
 
 app = typer.Typer(
@@ -13,7 +14,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command("score")(score.score)
+app.command("score", cls=SacreCommand)(score.score)
 app.command("explain")(explain.explain)
 app.command("judge")(judge.judge)
 app.command("tune")(tune.tune)

@@ -53,7 +53,9 @@ def judge(
     scale: options.Scale = None,
     output: Annotated[
         list[Path] | None,
-        typer.Option("-o", "--output", help="A page, .html; a table, .md .csv .tex; all numbers, .json."),
+        typer.Option(
+            "-o", "--output", help="A page, .html; a table, .md .csv .tex; all numbers, .json."
+        ),
     ] = None,
     as_json: options.AsJson = False,
     encoder: options.EncoderName = None,

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from freight.cli.manner import FORMS
 from freight.cli.options import Wanted, given
 from freight.cli.summary import means_table, print_notes
 from freight.data import Corpus
+from freight.data.submissions import COLUMNS
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -24,7 +26,15 @@ FORMATS = ("parquet", "jsonl", "csv", "tsv")
 ENGINES = ("local", "ray")
 
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder.")]
-Format = Annotated[str | None, typer.Option("--format", help=f"In a folder: {', '.join(FORMATS)}.")]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "-f",
+        "--format",
+        help=f"What is printed: {', '.join(FORMS)}; in a folder: {', '.join(FORMATS)};"
+        f" for the WMT metrics task: {', '.join(COLUMNS)}.",
+    ),
+]
 Size = Annotated[
     int | None, typer.Option("--shard", min=1, help="Segments a file, in a folder: 20000.")
 ]
@@ -57,6 +67,8 @@ def folder(
     **said: Any,
 ) -> Folder | None:
     """The folder that is meant by the outputs; nothing where they are files, or none is given."""
+    if form is not None and form not in FORMATS:
+        raise InvalidInput(f"--format {form}; there is {', '.join((*FORMATS, *FORMS, *COLUMNS))}")
     output = next((one for one in outputs if one.endswith("/") or Path(one).is_dir()), None)
     if output is None:
         every = {"engine": engine, "format": form, "address": address, **said}
@@ -67,9 +79,8 @@ def folder(
     if len(outputs) > 1:
         raise InvalidInput(f"{output} is a folder; a run into one writes nothing besides")
     found = Folder(Path(output), engine or ENGINES[0], form or FORMATS[0], given(**said))
-    for name, value, there in (("engine", found.engine, ENGINES), ("format", found.form, FORMATS)):
-        if value not in there:
-            raise InvalidInput(f"--{name} {value}; there is {', '.join(there)}")
+    if found.engine not in ENGINES:
+        raise InvalidInput(f"--engine {found.engine}; there is {', '.join(ENGINES)}")
     if address is None:
         return found
     if found.engine != "ray":

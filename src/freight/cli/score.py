@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freight.cli import options, running
+from freight.cli import manner, options, running, wmt
+from freight.cli.manner import Manner
 from freight.cli.options import (
     DEFAULT,
     Wanted,
@@ -20,6 +21,7 @@ from freight.cli.options import (
 )
 from freight.cli.summary import Summary
 from freight.data import Corpus
+from freight.data.places import Places
 from freight.data.tables import TableWriter, check_ending
 
 if TYPE_CHECKING:
@@ -29,14 +31,16 @@ if TYPE_CHECKING:
 
 def score(
     hyp: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="HYP", help="Hypotheses, one a line (- is standard input), or a table."
+            metavar="HYP",
+            help="Hypotheses, one a line (- is standard input), or a table; a REF where -i is.",
         ),
-    ],
+    ] = None,
     refs: Annotated[
         list[str] | None, typer.Argument(metavar="REF", help="References, one a line.")
     ] = None,
+    inputs: manner.Input = None,
     metric: options.MetricNames = None,
     encoder: options.EncoderName = None,
     layer: options.Layer = None,
@@ -64,7 +68,18 @@ def score(
     explain: Annotated[
         int, typer.Option(min=0, help="On a page: so many of the worst and of the best segments.")
     ] = 10,
+    confidence: manner.Confidence = False,
+    confidence_n: manner.Samples = 1000,
+    paired_bs: manner.ByBootstrap = False,
+    paired_bs_n: manner.BootstrapTrials = None,
+    paired_ar: manner.ByPermutation = False,
+    paired_ar_n: manner.PermutationTrials = None,
+    seed: options.Seed = 0,
+    width: manner.Width = 4,
+    score_only: manner.ScoreOnly = False,
     as_json: options.AsJson = False,
+    language_pair: wmt.LanguagePair = None,
+    test_set: wmt.TestSet = None,
     hyp_column: Annotated[str | None, typer.Option(help="In a table. Default: hyp.")] = None,
     ref_column: Annotated[
         list[str] | None, typer.Option(help="In a table; may be repeated. Default: refs or ref.")
@@ -78,16 +93,26 @@ def score(
     """Score each hypothesis against its reference, or the best of its references.
 
     Files are plain text, or tables (.csv .tsv .jsonl .parquet), gzipped or not. A single table has
-    both sides: the columns hyp, and ref or refs. Several systems, from --against or by the column
-    system of a table, are compared.
+    both sides: the columns hyp, and ref or refs. Several systems, from -i, from --against or by
+    the column system of a table, are compared. As with sacrebleu, freight score REF -i HYP does it
+    too.
     """
-    said = {"resume": resume, "shard": shard, "workers": workers}
-    folder = running.folder(output or (), engine, form, address, **said)
-    tables, pages = _outputs([] if folder else [Path(one) for one in output or ()])
+    tests, trials = {"bs": paired_bs, "ar": paired_ar}, {"bs": paired_bs_n, "ar": paired_ar_n}
+    shown = {"form": form if form in manner.FORMS else None, "width": width, "bare": score_only}
+    samples = confidence_n if confidence else 0
+    said = Manner.of(tests, trials, samples, seed=seed, **shown)
+    hyps, references = manner.sides(hyp, refs or [], inputs or [], against or [])
+    task = wmt.wanted_task(form, language_pair, test_set, output or (), references)
+    kept = {"resume": resume, "shard": shard, "workers": workers}
+    stored = None if said.form or task else form
+    folder = None if task else running.folder(output or (), engine, stored, address, **kept)
+    tables, pages = _outputs([] if folder or task else [Path(one) for one in output or ()])
+    if task and inputs:
+        hyps = wmt.others(hyps, task)
     watch = Stopwatch()
     with ExitStack() as stack:
         corpus = stack.enter_context(
-            Corpus(hyp, refs or (), encoding, hyp_column, ref_column or (), against or ())
+            Corpus(hyps[0], references, encoding, hyp_column, ref_column or (), hyps[1:])
         )
         watch.lap("read")
         names = metric or [DEFAULT]
@@ -102,6 +127,7 @@ def score(
             given(device=device, dtype=dtype),
             {**named, **parse_settings(settings or [])},
             cache,
+            every=not (said.brief or task),
         )
         watch.lap("load")
         tick = stack.enter_context(progress(len(corpus)))
@@ -109,18 +135,22 @@ def score(
             return running.run(wanted, corpus, folder, threads, as_json, tick)
         metrics = [_fitted(one.metric, corpus) for one in wanted]
         watch.lap("learn")
-        keep = as_json or bool(pages)
-        summary = Summary(wanted, [one.signature for one in metrics], keep, corpus.places)
+        keep = as_json or bool(pages) or task is not None
+        signatures = [one.signature for one in metrics]
+        summary = Summary(wanted, signatures, keep, corpus.places, said)
         run(wanted, metrics, corpus, tables, summary, tick)
         watch.lap("score")
         if pages:
             _write_pages(wanted, metrics, corpus, summary, pages, explain)
             watch.lap("report")
+    if task:
+        places = corpus.places or Places.of_files(hyps[:1], len(corpus))
+        pages = wmt.write(Path((output or [""])[0]), task, wanted, summary.results, places)
     if as_json:
         summary.print_json(watch.laps)
         return
     summary.show()
-    for path in pages:
+    for path in () if said.brief else pages:
         typer.echo(f"written: {path}")
 
 

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from freight.cli.lines import Line, drawn, lines, printed
+from freight.cli.manner import Manner
 from freight.cli.options import Wanted
 
 if TYPE_CHECKING:
@@ -30,14 +32,16 @@ class Summary:
         signatures: Sequence[str],
         keep: bool,
         places: "Places | None" = None,
+        manner: Manner | None = None,
     ) -> None:
         self._wanted, self._signatures, self._places = wanted, signatures, places
+        self._manner = manner or Manner()
         self._several = places is not None and len(places.names) > 1
         self._tallies: list[Any] = [0.0] * len(wanted)
         self._last: Sequence[Result] = ()
         self._flags: list[Counter[str]] = [Counter() for _ in wanted]
         self._kept: list[list[Result]] | None = None
-        if keep or self._several:
+        if keep or self._several or self._manner.samples or self._manner.brief:
             self._kept = [[] for _ in wanted]
         self._count = 0
 
@@ -65,13 +69,27 @@ class Summary:
         return [Result.joined(parts) for parts in self._kept or ()]
 
     def show(self) -> None:
-        """A table for people, what was flagged, and the signatures."""
-        Console().print(self._systems_table() if self._several else self._table())
+        """A table for people, what was flagged, and the signatures; or the form asked for."""
+        if self._manner.brief:
+            print(printed(self.lines, self._manner))
+            return
+        Console().print(self._drawn())
         print_notes(self._count, self._wanted, self._flags, self._signatures)
+
+    @property
+    def lines(self) -> list[Line]:
+        """The scores of systems one by one; out of what was kept."""
+        places = self._places if self._several else None
+        return lines(self._wanted, self.results, places, self._manner)
+
+    def _drawn(self) -> Table:
+        if self._manner.test or (self._manner.samples and not self._several):
+            return drawn(self.lines, f"{self._count} segments", self._manner)
+        return self._systems_table() if self._several else self._table()
 
     def _table(self) -> Table:
         systems = [self._system(k) for k in range(len(self._wanted))]
-        return means_table(self._count, self._wanted, systems)
+        return means_table(self._count, self._wanted, systems, self._manner)
 
     def _systems_table(self) -> Table:
         """Every column's systems, the best first, and whether each beats the next."""
@@ -85,9 +103,10 @@ class Summary:
                     value, _, low, high, _ = standing.scores[system]
                     following = standing.order[rank + 1 : rank + 2]
                     p = "".join(f"{standing.beats[system, other]:.3f}" for other in following)
-                    numbers = f"{value:.4f}", f"{low:.4f} – {high:.4f}", p
-                    shown = names if rank == 0 else ("", "")
-                    table.add_row(*shown, Text(standing.names[system]), *numbers)
+                    shown = self._manner.number
+                    numbers = shown(value), f"{shown(low)} – {shown(high)}", p
+                    label = names if rank == 0 else ("", "")
+                    table.add_row(*label, Text(standing.names[system]), *numbers)
                 table.add_section()
         return table
 
@@ -100,7 +119,8 @@ class Summary:
             return []
         found = []
         for one, result in zip(self._wanted, self.results, strict=True):
-            by_column = {standing.column: standing for standing in standings(result, self._places)}
+            every = standings(result, self._places, self._manner.samples or 1000, self._manner.seed)
+            by_column = {standing.column: standing for standing in every}
             found.append([by_column[name] for name in one.columns])
         return found
 
@@ -130,14 +150,17 @@ class Summary:
 
 
 def means_table(
-    count: int, wanted: Sequence[Wanted], systems: Sequence[Mapping[str, float]]
+    count: int,
+    wanted: Sequence[Wanted],
+    systems: Sequence[Mapping[str, float]],
+    manner: Manner = Manner(),  # noqa: B008
 ) -> Table:
     """System scores by metric and column."""
     table = Table("metric", "column", title=f"{count} segments")
     table.add_column("mean", justify="right")
     for one, system in zip(wanted, systems, strict=True):
         for name in one.columns:
-            table.add_row(one.metric.name, name + _arrows(one)[name], f"{system[name]:.4f}")
+            table.add_row(one.metric.name, name + _arrows(one)[name], manner.number(system[name]))
     return table
 
 

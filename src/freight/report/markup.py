@@ -36,9 +36,7 @@ def latex(heading: Sequence[str], rows: Rows, names: int = 1) -> str:
     lines = [" & ".join(map(_escaped, heading)), r"\midrule"]
     lines += [" & ".join(map(_commanded, row)) for row in rows]
     body = "".join(line + ("\n" if line == r"\midrule" else " \\\\\n") for line in lines)
-    return (
-        f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{body}\\bottomrule\n\\end{{tabular}}\n"
-    )
+    return f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{body}\\bottomrule\n\\end{{tabular}}\n"
 
 
 FORMS = {"markdown": markdown, "latex": latex}
