@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from freight.encoding.distilled import DISTILLED, LAYER, Distilled
 from freight.encoding.embedded import EMBEDDED
 from freight.encoding.transformer import Transformer
 from freight.encoding.vectors import Vectors, open_vectors
-from freight.encoding.words import Words, tokeniser
+from freight.encoding.words import Words, lowered, named, tokeniser
 from freight.errors import InvalidInput
 from freight.types import Array
 
@@ -52,7 +53,7 @@ class Static:
         """The file's hash or the encoder's identity, and how texts become words."""
         case = "lower" if self.lower else "cased"
         unknown = f"/unknown={self.unknown}" if self.unknown else ""
-        lang = f"{self.lang or 'en'}{' by sentence' if self.sentences else ''}"
+        lang = f"{named(self.lang)}{' by sentence' if self.sentences else ''}"
         return f"{self._origin}/{lang}/{case}{unknown}"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -102,7 +103,7 @@ class Static:
     @cached_property
     def _store(self) -> _Store:
         source = Distilled(self._teacher) if self._teacher else open_vectors(self._path)
-        return _Store(source, self.unknown, self.lower)
+        return _Store(source, self.unknown, self.lower, self.lang)
 
 
 class _Store:
@@ -112,8 +113,10 @@ class _Store:
     than `KEPT` it starts afresh, or whoever sends words without end would fill the memory.
     """
 
-    def __init__(self, source: Vectors, unknown: str | None, lower: bool) -> None:
-        self._source, self._lower = source, lower
+    def __init__(
+        self, source: Vectors, unknown: str | None, lower: bool, lang: str | None = None
+    ) -> None:
+        self._source, self._lower, self._lang = source, lower, lang
         self._forget()
         self._instead: Array | None = None
         if unknown is not None:
@@ -140,8 +143,9 @@ class _Store:
         self.kinds = np.empty(0, np.uint8)
 
     def _add(self, written: list[str]) -> None:
-        new = [word.lower() for word in written] if self._lower else written
+        new = [lowered(word, self._lang) for word in written] if self._lower else list(written)
         known, vectors = self._source.look_up(new)
+        self._compose(new, known, vectors)
         missing = Kind.UNKNOWN if self._instead is not None else Kind.UNKNOWN | Kind.ABSENT
         if self._instead is not None:
             vectors[~known] = self._instead
@@ -152,6 +156,17 @@ class _Store:
         self.vectors = np.concatenate((self.vectors, vectors))
         self.ids = np.concatenate((self.ids, [_number(word) for word in new]))
         self.kinds = np.concatenate((self.kinds, kinds.astype(np.uint8)))
+
+
+    def _compose(self, words: list[str], known: Array, vectors: Array) -> None:
+        """Words that are unknown with their marks apart, looked up with letter and mark as one."""
+        composed = {k: normalize("NFC", words[k]) for k in np.flatnonzero(~known).tolist()}
+        again = [k for k, word in composed.items() if word != words[k]]
+        if not again:
+            return
+        known[again], vectors[again] = self._source.look_up([composed[k] for k in again])
+        for k in again:
+            words[k] = composed[k]
 
 
 def _number(word: str) -> int:

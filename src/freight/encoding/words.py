@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import string
+import threading
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
+from importlib.metadata import version
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -42,6 +44,21 @@ def tokeniser(lang: str | None, sentences: bool = False) -> Tokeniser:
     """How texts of a language become words, sentence by sentence or as a whole; else English."""
     split = _BY_LANGUAGE.get(lang or "en", unicode_words)
     return partial(_by_sentence, split) if sentences else split
+
+
+def named(lang: str | None) -> str:
+    """The language with what finds its words, where that changes from version to version."""
+    if lang != "ja":
+        return lang or "en"
+    _sudachi()
+    return f"ja(SudachiPy {version('sudachipy')},{_DICTIONARY} {version(_DICTIONARY)})"
+
+
+def lowered(word: str, lang: str | None = None) -> str:
+    """In lower case; in Turkish and Azeri the dot of an i stays what it is."""
+    if lang in _DOTTED:
+        word = word.replace("İ", "i").replace("I", "ı")
+    return word.lower()
 
 
 def sentence_starts(text: str) -> list[int]:
@@ -91,6 +108,18 @@ def chinese(text: str) -> Words:
     return words
 
 
+def japanese(text: str) -> Words:
+    """Short units as SudachiPy finds them, and marks; sentence by sentence, as it has a limit."""
+    whole, words = _HALF.sub("\ufffd", text), Words([], [], [])
+    for first, last in pairwise([*sentence_starts(whole), len(whole)]):
+        for at in range(first, last, _LIMIT):
+            for found in _sudachi().tokenize(whole[at : min(at + _LIMIT, last)]):
+                a, b = at + found.begin(), at + found.end()
+                if not text[a:b].isspace():
+                    words.add(text[a:b], a)
+    return words
+
+
 def code(text: str) -> Words:
     """The words of identifiers: camelCase and snake_case taken apart, punctuation left out."""
     words = Words([], [], [])
@@ -108,9 +137,20 @@ def unicode_words(text: str) -> Words:
     return words
 
 
-_BY_LANGUAGE: dict[str, Tokeniser] = {"en": english, "zh": chinese, "code": code}
+_BY_LANGUAGE: dict[str, Tokeniser] = {
+    "en": english,
+    "zh": chinese,
+    "ja": japanese,
+    "code": code,
+}
+_DOTTED = ("tr", "az")
+_DICTIONARY = "sudachidict-small"
+_LIMIT = 10_000
+_HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate, which is no character
 _WHITE = re.compile(r"\s")
-_SENTENCE_END = re.compile(r"(?:[.!?…]+[\])}\"'»”’]*(?=\s)|[。！？]+|\n\s*\n)\s*")
+_SENTENCE_END = re.compile(
+    r"(?:[.!?…؟۔।॥]+[\])}\"'»«”“’]*(?=\s)|[。！？｡]+[」』）】》〉”’\"']*|\n\s*\n)\s*"
+)
 _CLOSING = "])}>\"'»”’" + string.whitespace
 _QUOTES = {"``": '"', "''": '"'}
 _CONTRACTED = {"cannot", "gimme", "gonna", "gotta", "lemme", "wanna"}
@@ -161,6 +201,23 @@ def _jieba() -> Any:
         raise MissingPart.extra("jieba", "zh") from None
     jieba.setLogLevel("WARNING")
     return jieba
+
+
+def _sudachi() -> Any:
+    """One a thread, as it works on one text at a time."""
+    if not hasattr(_THREAD, "sudachi"):
+        try:
+            from sudachipy import Dictionary, SplitMode
+        except ImportError:
+            raise MissingPart.extra("SudachiPy", "ja") from None
+        try:
+            _THREAD.sudachi = Dictionary(dict="small").tokenizer(mode=SplitMode.A)
+        except ImportError:
+            raise MissingPart.extra(_DICTIONARY, "ja") from None
+    return _THREAD.sudachi
+
+
+_THREAD = threading.local()
 
 
 @cache
