@@ -13,7 +13,7 @@ import freight
 PACKAGE = Path(freight.__file__).parent
 # A layer may import the ones before it; the names inside one layer may import each other.
 LAYERS = [
-    {"errors", "folders", "kernels"},
+    {"errors", "folders", "kernels", "languages"},
     {"explanations", "pictures", "results", "totals", "transfers", "types"},
     {"clouds", "solvers"},
     {"encoding", "units", "data"},

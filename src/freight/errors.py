@@ -13,6 +13,10 @@ class NotConverged(FreightError):
     """A solver stopped before its tolerance; the message says which problems, and how far off."""
 
 
+class UnknownVocabulary(UserWarning):
+    """Much of the texts is unknown to the encoder, so that scores say little of them."""
+
+
 class MissingPart(FreightError, ImportError):
     """Something that is installed or fetched apart is not here; the message says how to get it."""
 

@@ -12,6 +12,8 @@ from itertools import islice
 AUTO = "auto"
 SAMPLE = 500
 """Texts that are looked at."""
+UNKNOWN = 0.3
+"""The share of unknown units from which on it is worth a warning."""
 _KANA = 0.05
 """The share of kana from which on Chinese characters are Japanese."""
 
@@ -65,6 +67,21 @@ def detect(texts: Iterable[str]) -> str | None:
     }
     best = max(found, key=lambda lang: found[lang])
     return best if found[best] else None
+
+
+def vocabulary_note(encoder: str, texts: Iterable[str]) -> str:
+    """That an encoder does not know the texts, what they look like, and what to do."""
+    lang = detect(texts)
+    known = {"zh": "bert-base-chinese"}.get(lang or "", "xlm-roberta-base")
+    cure = f"encoder {known}, or vectors of that language, static:FILE with lang {lang}"
+    if lang in (None, "en"):
+        seems, cure = "unlike any language", "an encoder or vectors that know such texts"
+    else:
+        seems = f"like {lang}"
+    return (
+        f"more than {UNKNOWN:.0%} of the units are unknown to {encoder}, and scores say little of"
+        f" such texts; they look {seems}: take {cure}"
+    )
 
 
 def _script(sample: str) -> str | None:

@@ -12,6 +12,7 @@ import numpy as np
 from freight.types import Array
 
 _SHARE = re.compile(r"\s*\d+%$")
+_UNKNOWN = re.compile(r"unknown units (\d+)%")
 
 
 def flag_kind(flag: str) -> str:
@@ -106,6 +107,13 @@ class Result:
         sums, counts = tally
         means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
         return dict(zip(self.segments, means.tolist(), strict=True))
+
+    @property
+    def unknown(self) -> float:
+        """The share of units that the encoder does not know: a segment's worse side, on average."""
+        flagged = [map(_UNKNOWN.fullmatch, flags) for flags in self.flags if flags]
+        worst = [max((int(found[1]) for found in some if found), default=0) for some in flagged]
+        return sum(worst) / 100 / max(len(self), 1)
 
     def to_arrow(self) -> Any:
         """A pyarrow table: a row a segment, with the winning reference and the flags."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,7 +11,8 @@ import numpy as np
 
 from freight.ahead import encoded_chunks
 from freight.clouds import Tick
-from freight.errors import InvalidInput
+from freight.errors import InvalidInput, UnknownVocabulary
+from freight.languages import UNKNOWN, vocabulary_note
 from freight.pipeline import Chunk, Scored, Segment, read_chunk, reduce_references
 from freight.results import Column, Result
 from freight.types import Array
@@ -110,7 +112,13 @@ def score_together(
         for metric in metrics
     ]
     parts = list(score_stream(ready, segments))
-    return [Result.joined(one) for one in zip(*parts, strict=True)]
+    found = [Result.joined(one) for one in zip(*parts, strict=True)]
+    for metric, result in zip(ready, found, strict=True):
+        if result.unknown > UNKNOWN:
+            every = (ref for _, several in segments for ref in several)
+            note = vocabulary_note(metric.parts[0].encoder.identity, every)
+            warnings.warn(note, UnknownVocabulary, stacklevel=3)
+    return found
 
 
 def score_stream(

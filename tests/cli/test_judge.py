@@ -112,7 +112,7 @@ MISTAKES = {
     "column": (["judged.jsonl", "-m", "chrf:f1"], "chrf has no column 'f1'; there is score"),
     "metric": (["judged.jsonl", "-m", "bertscore"], "did you mean bert-score"),
     "mixed": (["judged.jsonl", "pairs.jsonl"], "judge them apart, or say a level"),
-    "ending": (["judged.jsonl", "-o", "x.pdf"], "x.pdf ends in neither .html nor .json"),
+    "ending": (["judged.jsonl", "-o", "x.pdf"], "x.pdf ends in none of .html .json .md"),
     "page's folder": (["judged.jsonl", "-o", "no/x.html"], "there is no folder no"),
     "record's folder": (["judged.jsonl", "-o", "no/x.json"], "there is no folder no"),
     "where": (["judged.jsonl", "--where", "system"], "--where system lacks a value"),

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freight.cli.options import DEFAULT, given, parse_settings, wanted_metrics
+from freight.cli.options import DEFAULT, detected, given, parse_settings, wanted_metrics
 from freight.errors import InvalidInput
+from freight.languages import AUTO
 
 if TYPE_CHECKING:
     from freight.explanations import Comparison, Explanation
@@ -32,7 +33,7 @@ def explain(
     layer: Annotated[
         str | None, typer.Option(help="Hidden state: 4, -1 (the last), -5: (the last five), all.")
     ] = None,
-    lang: Annotated[str | None, typer.Option(help="Target language: en, zh, de, ...")] = None,
+    lang: Annotated[str | None, typer.Option(help="Target language: en, zh, ...; or auto.")] = None,
     preset: Annotated[str | None, typer.Option(help="Settings of a paper, by name.")] = None,
     settings: Annotated[
         list[str] | None,
@@ -60,6 +61,7 @@ def explain(
         import freight
 
         freight.set_threads(threads)
+    lang = detected(refs) if lang == AUTO else lang
     named = {**given(layer=layer, lang=lang, preset=preset), **parse_settings(settings or [])}
     scorers = _scorers(metric or [DEFAULT], encoder, given(device=device, dtype=dtype), named)
     found = _explained(scorers, hyp, against, refs)

@@ -1,6 +1,7 @@
 """`freight judge`: how well metrics agree with people, as a table, a page or numbers."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 from freight.cli import options
 from freight.cli.options import (
     DEFAULT,
+    Wanted,
     given,
     language_setting,
     parse_conditions,
@@ -17,9 +19,11 @@ from freight.cli.options import (
     wanted_metrics,
 )
 from freight.cli.score import progress
+from freight.data.submissions import is_score_file
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from freight.data.judgements import Judgements
     from freight.judge.study import Study
 
 
@@ -33,7 +37,8 @@ def judge(
             "-m",
             "--metric",
             metavar="NAME[:COLUMN]",
-            help=f"By its primary column unless one is named. Default: {DEFAULT}.",
+            help=f"By its primary column unless one is named; or a .seg.score file."
+            f" Default: {DEFAULT}.",
         ),
     ] = None,
     level: Annotated[
@@ -83,15 +88,19 @@ def judge(
     import freight
     from freight.judge import ScoreCache
     from freight.judge import judge as study_of
+    from freight.judge.stored import stored as stored_scores
 
     bounds, conditions = parse_scale(scale), parse_conditions(where or [])
     sets = [freight.read_judgements(path, human, conditions, encoding=encoding) for path in data]
     if threads is not None:
         freight.set_threads(threads)
-    names = metric or [DEFAULT]
-    named = given(layer=layer) | language_setting(lang, names) | parse_settings(settings or [])
+    stored = [Path(name) for name in metric or () if is_score_file(name)]
+    names = [name for name in metric or [DEFAULT] if not is_score_file(name)]
+    spoken = language_setting(lang, names, encoder, _references(sets, lang)) if names else {}
+    named = given(layer=layer) | spoken | parse_settings(settings or [])
     chosen = given(device=device, dtype=dtype)
     wanted = wanted_metrics(names, encoder, chosen, named, cache, every=False)
+    wanted += [Wanted(stored_scores(path, sets), ("score",)) for path in stored]
     with progress(sum(map(len, sets))) as tick:
         study = study_of(
             [one.metric for one in wanted],
@@ -107,6 +116,22 @@ def judge(
             tick=tick,
         )
     _present(study, output or [], as_json)
+
+
+def _references(sets: "list[Judgements]", lang: str | None) -> Iterator[str]:
+    """All references; where the language is to be found, of sets in one language."""
+    from freight.languages import AUTO, detect
+
+    parts = {part.name: part for one in sets for part in one.split()}
+    texts = {name: [ref for refs in part.refs for ref in refs] for name, part in parts.items()}
+    found = {detect(several): name for name, several in texts.items()} if lang == AUTO else {}
+    if len(found) > 1:
+        (one, first), (other, second) = list(found.items())[:2]
+        raise InvalidInput(
+            f"--lang auto: {first} looks like {one}, {second} like {other}; judge them apart,"
+            " --where lang_pair=..."
+        )
+    return (ref for several in texts.values() for ref in several)
 
 
 def _check_output(path: Path) -> None:

@@ -59,7 +59,7 @@ def printed(found: Sequence[Line], manner: Manner) -> str:
     if manner.bare:
         return "\n".join(manner.number(line.score) for line in found)
     if manner.form == "json":
-        records = [_record(line, manner) for line in found]
+        records = [record(line, manner) for line in found]
         return json.dumps(records if len(records) > 1 else records[0], indent=1, ensure_ascii=False)
     if manner.form == "text":
         return "\n".join(_said(line, manner) for line in found)
@@ -82,6 +82,22 @@ def drawn(found: Sequence[Line], title: str, manner: Manner) -> Table:
         tested = [_chance(line.p)] if manner.test else []
         table.add_row(*name, *cells, *tested, end_section=line.system == systems[-1])
     return table
+
+
+def record(line: Line, manner: Manner) -> dict[str, Any]:
+    """With sacrebleu's keys, and the system where there are several."""
+    found: dict[str, Any] = {"name": line.name}
+    if line.system:
+        found["system"] = line.system
+    found |= {"score": _rounded(line.score, manner), "signature": line.signature}
+    if line.interval is not None:
+        mean, half = line.interval.mean, _half(line.interval)
+        found |= {"confidence_mean": _rounded(mean, manner)}
+        found |= {"confidence_var": _rounded(half, manner)}
+        found["confidence"] = _around(line.interval, manner)
+    if not math.isnan(line.p):
+        found["p_value"] = line.p
+    return found
 
 
 def _lines(
@@ -114,22 +130,6 @@ def _resampled(
     if not manner.samples:
         return [{} for _ in parts], {}
     return [system_scores(part, manner.samples, manner.seed) for part in parts], {}
-
-
-def _record(line: Line, manner: Manner) -> dict[str, Any]:
-    """With sacrebleu's keys, and the system where there are several."""
-    found: dict[str, Any] = {"name": line.name}
-    if line.system:
-        found["system"] = line.system
-    found |= {"score": _rounded(line.score, manner), "signature": line.signature}
-    if line.interval is not None:
-        mean, half = line.interval.mean, _half(line.interval)
-        found |= {"confidence_mean": _rounded(mean, manner)}
-        found |= {"confidence_var": _rounded(half, manner)}
-        found["confidence"] = _around(line.interval, manner)
-    if not math.isnan(line.p):
-        found["p_value"] = line.p
-    return found
 
 
 def _said(line: Line, manner: Manner) -> str:

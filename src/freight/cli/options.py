@@ -1,13 +1,14 @@
 """What a command line says of metrics: names, columns, settings; and the options that say it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from freight.errors import InvalidInput
+from freight.languages import AUTO
 
 if TYPE_CHECKING:
     from freight.scoring import Scorer
@@ -27,7 +28,9 @@ EncoderName = Annotated[
 Layer = Annotated[
     str | None, typer.Option(help="Hidden state: 4, -1 (the last), -5: (the last five), all.")
 ]
-Lang = Annotated[str | None, typer.Option(help="Target language: en, zh, de, ...")]
+Lang = Annotated[
+    str | None, typer.Option(help="Target language: en, zh, de, ...; auto looks at REF.")
+]
 Preset = Annotated[str | None, typer.Option(help="Settings of a paper, by name.")]
 Settings = Annotated[
     list[str] | None,
@@ -103,17 +106,60 @@ def given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def language_setting(lang: str | None, names: list[str]) -> dict[str, str]:
-    """The language, where a metric knows languages; where none does, a note that all are alike."""
+def language_setting(
+    lang: str | None, names: list[str], encoder: str | None = None, refs: Iterable[str] = ()
+) -> dict[str, str]:
+    """The language, where a metric knows languages; where none does, a note that all are alike.
+
+    `auto` is what the references seem to be in, which is said. A language other than English is
+    noted where the encoder knows English alone.
+    """
     import freight
 
     if lang is None:
         return {}
+    chosen = detected(refs) if lang == AUTO else lang
     metrics = list(dict.fromkeys(name.partition(":")[0] for name in names))
+    taking = [metric for metric in metrics if "encoder" in freight.parameters(metric)]
+    if chosen not in ("en", "code") and any(_is_english(one, encoder) for one in taking):
+        typer.echo(
+            f"the embedded encoder knows English; for {chosen} give another, such as"
+            " --encoder xlm-roberta-base",
+            err=True,
+        )
     if any("lang" in freight.parameters(metric) for metric in metrics):
-        return {"lang": lang}
-    typer.echo(f"--lang {lang} makes no difference to {', '.join(metrics)}", err=True)
+        return {"lang": chosen}
+    typer.echo(f"--lang {chosen} makes no difference to {', '.join(metrics)}", err=True)
     return {}
+
+
+def target_setting(pair: str, names: list[str]) -> dict[str, str]:
+    """The target language of SRC-TGT, where a metric knows languages."""
+    import freight
+
+    target = pair.rpartition("-")[2]
+    metrics = {name.partition(":")[0] for name in names}
+    known = any("lang" in freight.parameters(metric) for metric in metrics)
+    return {"lang": target} if known else {}
+
+
+def detected(refs: Iterable[str]) -> str:
+    """The language that references seem to be in, which is told."""
+    from freight.languages import detect
+
+    found = detect(refs)
+    if found is None:
+        raise InvalidInput("--lang auto finds no language in the references; name it, --lang cs")
+    typer.echo(f"language: {found}, by the look of the references", err=True)
+    return found
+
+
+def _is_english(metric: str, encoder: str | None) -> bool:
+    """Whether a metric encodes with the embedded encoder, or what is distilled from it."""
+    import freight
+    from freight.encoding import DISTILLED, EMBEDDED
+
+    return (encoder or freight.default_encoder(metric)) in (DISTILLED, EMBEDDED)
 
 
 def wanted_metrics(

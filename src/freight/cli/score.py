@@ -17,12 +17,15 @@ from freight.cli.options import (
     given,
     language_setting,
     parse_settings,
+    target_setting,
     wanted_metrics,
 )
 from freight.cli.summary import Summary
 from freight.data import Corpus
 from freight.data.places import Places
 from freight.data.tables import TableWriter, check_ending
+from freight.errors import InvalidInput
+from freight.languages import vocabulary_note
 
 if TYPE_CHECKING:
     from freight.clouds import Tick
@@ -107,6 +110,8 @@ def score(
     stored = None if said.form or task else form
     folder = None if task else running.folder(output or (), engine, stored, address, **kept)
     tables, pages = _outputs([] if folder or task else [Path(one) for one in output or ()])
+    if folder and (said.brief or said.samples or said.test):
+        raise InvalidInput(f"{folder.path}/ is a run into a folder, which keeps no scores at hand")
     if task and inputs:
         hyps = wmt.others(hyps, task)
     watch = Stopwatch()
@@ -114,9 +119,14 @@ def score(
         corpus = stack.enter_context(
             Corpus(hyps[0], references, encoding, hyp_column, ref_column or (), hyps[1:])
         )
+        if said.test and corpus.places is None:
+            raise InvalidInput(f"--paired-{said.test} compares systems; give several, -i A -i B")
         watch.lap("read")
         names = metric or [DEFAULT]
-        named = given(layer=layer, preset=preset) | language_setting(lang, names)
+        spoken = language_setting(lang, names, encoder, corpus.references())
+        if lang is None and language_pair is not None:
+            spoken = target_setting(language_pair, names)
+        named = given(layer=layer, preset=preset) | spoken
         if threads is not None:
             import freight
 
@@ -140,6 +150,9 @@ def score(
         summary = Summary(wanted, signatures, keep, corpus.places, said)
         run(wanted, metrics, corpus, tables, summary, tick)
         watch.lap("score")
+        for unfit in summary.unfit:
+            note = vocabulary_note(unfit.parts[0].encoder.identity, corpus.references())
+            typer.echo(f"freight: {note}", err=True)
         if pages:
             _write_pages(wanted, metrics, corpus, summary, pages, explain)
             watch.lap("report")

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from freight.cli.lines import Line, drawn, lines, printed
+from freight.cli.lines import Line, drawn, lines, printed, record
 from freight.cli.manner import Manner
 from freight.cli.options import Wanted
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from freight.data.places import Places
     from freight.judge.standings import Standing
     from freight.results import Result
+    from freight.scoring import Scorer
 
 
 class Summary:
@@ -44,6 +45,7 @@ class Summary:
         if keep or self._several or self._manner.samples or self._manner.brief:
             self._kept = [[] for _ in wanted]
         self._count = 0
+        self._unknown = [0.0] * len(wanted)
 
     def __len__(self) -> int:
         return self._count
@@ -56,10 +58,19 @@ class Summary:
             self._tallies[k] = self._tallies[k] + result.tally
             for flags in result.flags:
                 self._flags[k].update(flag_kind(flag) for flag in flags)
+            self._unknown[k] += result.unknown * len(result)
             if self._kept is not None:
                 self._kept[k].append(result)
         self._last = results
         self._count += len(results[0])
+
+    @property
+    def unfit(self) -> "list[Scorer]":
+        """The metrics whose encoder does not know much of the texts."""
+        from freight.languages import UNKNOWN
+
+        shares = zip(self._wanted, self._unknown, strict=True)
+        return [one.metric for one, sum_ in shares if sum_ > UNKNOWN * self._count]
 
     @property
     def results(self) -> "list[Result]":
@@ -127,9 +138,13 @@ class Summary:
     def print_json(self, timings: dict[str, float]) -> None:
         """One object on standard output."""
         records = [self._record(k) for k in range(len(self._wanted))]
-        for record, standings in zip(records, self.standings, strict=False):
-            record["systems"] = {standing.column: _compared(standing) for standing in standings}
-        rows = {} if self._places is None else self._places.columns(0, self._count)
+        for one, standings in zip(records, self.standings, strict=False):
+            one["systems"] = {standing.column: _compared(standing) for standing in standings}
+        rows: dict[str, Any] = {}
+        if self._places is not None:
+            rows = self._places.columns(0, self._count)
+        if self._manner.samples or self._manner.test:
+            rows["confidence"] = [record(line, self._manner) for line in self.lines]
         print(json.dumps({"segments": self._count, "metrics": records, **rows, "timings": timings}))
 
     def _system(self, k: int) -> dict[str, float]:

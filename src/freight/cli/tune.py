@@ -104,7 +104,8 @@ def tune(
     )
     if threads is not None:
         freight.set_threads(threads)
-    spoken = language_setting(lang, [name, *(against or [])])
+    every = (ref for one in sets for refs in one.refs for ref in refs)
+    spoken = language_setting(lang, [name, *(against or [])], encoder, every)
     named = given(layer=layer) | spoken | parse_settings(settings or [])
     source = encoder, given(device=device, dtype=dtype), cache
     fixed = {**encoder_setting(name, *source), **_mine(name, named), **given(column=column or None)}

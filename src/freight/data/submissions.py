@@ -12,12 +12,15 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from freight.data.lines import lines
 from freight.errors import InvalidInput
-from freight.types import Array
+
+if TYPE_CHECKING:
+    from freight.types import Array
 
 MTME = "mtme"
 _COMMON = ("metric", "pair", "set")

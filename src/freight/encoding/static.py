@@ -157,7 +157,6 @@ class _Store:
         self.ids = np.concatenate((self.ids, [_number(word) for word in new]))
         self.kinds = np.concatenate((self.kinds, kinds.astype(np.uint8)))
 
-
     def _compose(self, words: list[str], known: Array, vectors: Array) -> None:
         """Words that are unknown with their marks apart, looked up with letter and mark as one."""
         composed = {k: normalize("NFC", words[k]) for k in np.flatnonzero(~known).tolist()}

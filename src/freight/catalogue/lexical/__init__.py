@@ -40,29 +40,33 @@ PERCENT_RATE = Column("score", False, 0.0, math.nan)  # TER has no upper bound
 
 
 def bleu(
-    tokenize: str = "13a",
+    tokenize: str | None = None,
     lowercase: bool = False,
     smooth: str = "exp",
     smooth_value: float | None = None,
     references: str = "best",
+    lang: str | None = None,
 ) -> Lexical:
     """N-gram precision with a brevity penalty, over the corpus (sacrebleu).
 
-    A segment's score is sacrebleu's sentence BLEU; a system's is corpus BLEU, not a mean.
+    A segment's score is sacrebleu's sentence BLEU; a system's is corpus BLEU, not a mean. Without
+    a tokenizer it is sacrebleu's for the language, 13a for most.
     """
-    measure = Bleu(tokenize, lowercase, smooth, smooth_value)
+    measure = Bleu(tokenize or _tokenizer(lang), lowercase, smooth, smooth_value)
     return _lexical("bleu", PERCENT, measure, references)
 
 
 def sentence_bleu(
-    tokenize: str = "13a",
+    tokenize: str | None = None,
     lowercase: bool = False,
     smooth: str = "add-k",
     smooth_value: float | None = None,
     references: str = "best",
+    lang: str | None = None,
 ) -> Lexical:
     """BLEU of each segment by itself with add-one smoothing, and their mean (sacrebleu)."""
-    measure = SentenceBleu(tokenize, lowercase, smooth, smooth_value, effective_order=True)
+    chosen = tokenize or _tokenizer(lang)
+    measure = SentenceBleu(chosen, lowercase, smooth, smooth_value, effective_order=True)
     return _lexical("sentence-bleu", PERCENT, measure, references)
 
 
@@ -153,6 +157,11 @@ def per(references: str = "best") -> Lexical:
 def character(references: str = "best") -> Lexical:
     """CharacTER: character edits after shifts of words, per hypothesis character (cer)."""
     return _lexical("character", RATE, Character(), references)
+
+
+def _tokenizer(lang: str | None) -> str:
+    """What sacrebleu takes for a target language."""
+    return {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}.get(lang or "", "13a")
 
 
 def _lexical(name: str, column: Column, measure: Measure, references: str) -> Lexical:

@@ -56,6 +56,7 @@ def assemble(path: Path, outputs: Iterable[Output], in_pairs: bool = False) -> J
         human,
         preferences,
         lang_pairs=tuple(o.lang_pair for o in kept) if any(o.lang_pair for o in kept) else (),
+        segment_names=tuple(str(o.segment) for o in kept),
         notes=tuple(notes),
     )
 

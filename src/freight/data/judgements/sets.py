@@ -22,6 +22,7 @@ class Judgements:
     language pair, so that a name may be there twice. `human` holds a number a row for each
     criterion, nan where nobody rated; `preferences` rows in pairs, the better one first;
     `system_human` a number a system, where systems were judged as wholes. Higher is better.
+    `segment_names` has for each row what the data calls its input.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Judgements:
     preferences: Array | None = None
     system_human: dict[str, Array] = field(default_factory=dict)
     lang_pairs: tuple[str, ...] = ()
+    segment_names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -62,6 +64,7 @@ class Judgements:
             preferences=self._preferences(index),
             system_human={name: values[kept] for name, values in self.system_human.items()},
             lang_pairs=tuple(self.lang_pairs[k] for k in index) if self.lang_pairs else (),
+            segment_names=tuple(self.segment_names[k] for k in index if self.segment_names),
         )
 
     def criterion(self, name: str | None = None) -> str:
