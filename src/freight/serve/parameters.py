@@ -168,7 +168,13 @@ KINDS: dict[str, Kind] = {
     **dict.fromkeys(("clip", "lowercase", "stem", "normalized", "no_punct"), _SWITCH),
     **dict.fromkeys(("asian_support", "case_sensitive"), _SWITCH),
 }
-MEANT = {"lazy-emd.hyp": 0.23, "lazy-emd.ref": 0.31, "f-alpha.alpha": 0.48}
+MEANT = {
+    "lazy-emd.hyp": 0.23,
+    "lazy-emd.ref": 0.31,
+    "f-alpha.alpha": 0.48,
+    "bleu.tokenize": "13a",
+    "sentence-bleu.tokenize": "13a",
+}
 """What a metric takes where its default is to choose for itself."""
 
 
