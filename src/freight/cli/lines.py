@@ -104,9 +104,11 @@ def _lines(
     one: Wanted, result: "Result", places: "Places | None", manner: Manner
 ) -> Iterator[Line]:
     there = {column.name: column for column in result.columns}
-    rows = [slice(None)] if places is None else map(places.rows_of, range(len(places.names)))
-    parts = [result.only(index) for index in rows]
-    names = ("",) if places is None else places.names
+    parts: list[Result] = [result]
+    names: tuple[str, ...] = ("",)
+    if places is not None:
+        names = places.names
+        parts = [result.only(places.rows_of(k)) for k in range(len(names))]
     intervals, chances = _resampled(result, parts, places, manner)
     for name in one.columns:
         for k, (system, part) in enumerate(zip(names, parts, strict=True)):

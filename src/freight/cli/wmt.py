@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from freight.cli.options import Wanted
     from freight.data.places import Places
     from freight.results import Column, Result
+    from freight.types import Array
 
 FORMATS = tuple(COLUMNS)
 
@@ -60,9 +61,9 @@ def write(
 ) -> list[Path]:
     """Scores that are higher for better, of each system and segment; what was written."""
     written = []
+    _check_complete(places)
     for one, result in zip(wanted, results, strict=True):
         parts = [result.only(places.rows_of(k)) for k in range(len(places.names))]
-        _check_complete(places)
         by_name = {column.name: column for column in result.columns}
         for name in one.columns:
             column = by_name[name]
@@ -73,7 +74,7 @@ def write(
     return written
 
 
-def _oriented(scores: np.ndarray, column: "Column") -> np.ndarray:
+def _oriented(scores: "Array", column: "Column") -> "Array":
     return scores if column.higher else -scores
 
 

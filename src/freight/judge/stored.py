@@ -48,7 +48,7 @@ class Stored:
         groups = np.split(chunk.index, starts[1:])
         texts = [(chunk.texts[g[0, 0]], tuple(chunk.texts[k] for k in g[:, 1])) for g in groups]
         values: Array = np.array([self.known.get(one, np.nan) for one in texts])
-        flags = tuple(("no score in the file",) * np.isnan(value) for value in values.tolist())
+        flags = tuple(("no score in the file",) if x else () for x in np.isnan(values))
         winners = np.zeros(len(texts), np.int64)
         return Result(self.name, self.columns, {"score": values}, winners, flags, self.signature)
 
