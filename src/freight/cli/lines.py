@@ -76,11 +76,12 @@ def drawn(found: Sequence[Line], title: str, manner: Manner) -> Table:
     for name in ("score", "95 % interval", *([f"p against {systems[0]}"] if manner.test else [])):
         table.add_column(name, justify="right")
     for line in found:
-        named = line.metric, line.column.name + line.arrow, *([Text(line.system)] * len(several))
+        names = line.metric, line.column.name + line.arrow
+        system = [Text(line.system)] if several else []
         low, high = (line.interval.low, line.interval.high) if line.interval else (math.nan,) * 2
         cells = manner.number(line.score), f"{manner.number(low)} – {manner.number(high)}"
         tested = [_chance(line.p)] if manner.test else []
-        table.add_row(*named, *cells, *tested, end_section=line.system == systems[-1])
+        table.add_row(*names, *system, *cells, *tested, end_section=line.system == systems[-1])
     return table
 
 
