@@ -56,7 +56,7 @@ class Stored:
         """What the file says of each hypothesis."""
         return score_together([self], hyps, refs)[0]
 
-    def explain(self, hyp: str, ref: str | Sequence[str]) -> Never:
+    def explain(self, hyp: str, ref: str | Sequence[str], column: str | None = None) -> Never:
         """Refused."""
         raise InvalidInput(f"{self.name} is scores out of a file, which do not say why")
 
