@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from freight.pairings import Pairs
+from freight.errors import InvalidInput
+from freight.pairings import Pairs, Places, side_by_side
+from freight.solvers import solve
+from freight.transfers import fetched
+from freight.types import Array, Plans, Problem
 
 Cost = Callable[[Pairs], Tensor]
 
@@ -61,9 +66,7 @@ def order(pairs: Pairs) -> Tensor:
     Where the unit of the hypothesis is not in it, or that of the reference is not, the places of
     the two the other way round count, and where those are missing too, nothing.
     """
-    if pairs.places is None:
-        raise TypeError("this pairing keeps no places")
-    hyp, ref = pairs.places
+    hyp, ref = pairs.places or _in_a_row(pairs)
     far = np.abs(hyp[0][:, :, None] - ref[1][:, None, :])
     back = np.abs(hyp[1][:, :, None] - ref[0][:, None, :])
     far = np.where(far > 0.0, far, back)  # nan is not above 0
@@ -89,6 +92,47 @@ class Mix:
     def _parts(self, pairs: Pairs) -> list[Tensor]:
         mixed = (weight * cost(pairs)[: len(pairs.which)] for weight, cost in self.parts)
         return [part.double() for part in mixed]
+
+
+def with_order(cost: Cost, weight: float) -> Cost:
+    """A cost in which the places of units have this share, from 0 on."""
+    if not 0.0 <= weight <= 1.0:
+        raise InvalidInput(f"order={weight!r}; give the share of word order, from 0 to 1")
+    return Mix(((1.0 - weight, cost), (weight, order))) if weight else cost
+
+
+@dataclass(frozen=True)
+class Inner:
+    """What it takes to turn the parts of one unit into those of another, by a problem of their own.
+
+    `column` is what is read off its plan: transport or objective. Where that could not be solved
+    the cost is nan.
+    """
+
+    cost: Cost
+    problem: Problem
+    column: Literal["transport", "objective"] = "transport"
+
+    def __call__(self, pairs: Pairs) -> Tensor:
+        """A problem for every two units of a pair, all of them in batches."""
+        if pairs.parts is None:
+            raise InvalidInput("this metric compares sentences, and needs texts")
+        where = np.nonzero(_exists(pairs))
+        units = pairs.parts.hyp_units[where[:2]], pairs.parts.ref_units[where[::2]]
+        index, back = np.unique(np.stack(units, axis=1), axis=0, return_inverse=True)
+        found = np.full(len(index), np.nan)
+        for inner in side_by_side(pairs.parts.hyp, pairs.parts.ref, index):
+            plans = self._solved(inner)
+            solved = plans.converged
+            found[inner.which[solved]] = getattr(plans, self.column)[solved]
+        cost = np.zeros((len(pairs.which), pairs.hyp_weights.shape[1], pairs.ref_weights.shape[1]))
+        cost[where] = found[back]
+        return torch.as_tensor(cost)
+
+    def _solved(self, inner: Pairs) -> Plans:
+        cost = fetched(self.cost(inner)[: len(inner.which)].double())
+        masses, sizes = inner[2:4], inner[4:6]
+        return solve(self.problem, cost, *masses, *sizes, strict=False)
 
 
 @dataclass(frozen=True)
@@ -124,6 +168,21 @@ class Neighbours:
             of[:, 1:, 1:] += self.weight * part[:, :-1, :-1]
             of[:, :-1, :-1] += self.weight * part[:, 1:, 1:]
         return total, count.clamp(min=self.weight)
+
+
+def _in_a_row(pairs: Pairs) -> Places:
+    """The places of units that are those of their own text, one after the other, and no other."""
+    sides = (pairs.hyp_weights, pairs.hyp_sizes), (pairs.ref_weights, pairs.ref_sizes)
+    hyp, ref = (np.arange(1, mass.shape[1] + 1) / size[:, None] for mass, size in sides)
+    return Places((hyp, np.full_like(hyp, np.nan)), (np.full_like(ref, np.nan), ref))
+
+
+def _exists(pairs: Pairs) -> Array:
+    """Whether both units exist (pair, unit, unit)."""
+    hyp = np.arange(pairs.hyp_weights.shape[1]) < pairs.hyp_sizes[:, None]
+    ref = np.arange(pairs.ref_weights.shape[1]) < pairs.ref_sizes[:, None]
+    both: Array = hyp[:, :, None] & ref[:, None, :]
+    return both
 
 
 def _inside(pairs: Pairs, cost: Tensor) -> Tensor:

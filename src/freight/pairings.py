@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,25 @@ class Places(NamedTuple):
     ref: tuple[Array, Array]
 
 
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What the units of either side are made of: measures, and which of them (pair, unit)."""
+
+    hyp: Measures
+    ref: Measures
+    hyp_units: Array
+    ref_units: Array
+
+    def __getitem__(self, rows: slice) -> Parts:
+        """Those of some of the pairs."""
+        return replace(self, hyp_units=self.hyp_units[rows], ref_units=self.ref_units[rows])
+
+    def unrelated(self) -> Parts:
+        """The same, the parts of the one side at right angles to those of the other."""
+        hyp, ref = _apart(self.hyp.points, self.ref.points)
+        return replace(self, hyp=replace(self.hyp, points=hyp), ref=replace(self.ref, points=ref))
+
+
 class Pairs(NamedTuple):
     """Two padded sides, their true sizes, and which pairs of the index these are.
 
@@ -36,7 +56,8 @@ class Pairs(NamedTuple):
     share of the hypothesis that the encoder has no vector for, `moved` the share of the mass that
     is to move at all; where units have a place in their text, `places` says it. A pairing that
     knows the `cosines` (pair, unit, unit) between the sides already gives no points; one whose
-    sides are not the units of their texts in a row says what they are by `ids` (pair, unit).
+    sides are not the units of their texts in a row says what they are by `ids` (pair, unit). Where
+    units are measures themselves, `parts` has them.
     """
 
     which: Array
@@ -50,6 +71,7 @@ class Pairs(NamedTuple):
     places: Places | None = None
     cosines: Array | None = None
     ids: tuple[Array, Array] | None = None
+    parts: Parts | None = None
 
     @property
     def cells(self) -> int:
@@ -64,9 +86,8 @@ class Pairs(NamedTuple):
         """The same, every unit of the one side at a right angle to every unit of the other."""
         if self.points is None:
             return self._replace(cosines=np.zeros_like(self.cosines))
-        hyp, ref = self.points
-        apart = torch.cat((hyp, hyp * 0.0), -1), torch.cat((ref * 0.0, ref), -1)
-        return self._replace(points=apart)
+        parts = self.parts and self.parts.unrelated()
+        return self._replace(points=_apart(*self.points), parts=parts)
 
 
 def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
@@ -86,11 +107,12 @@ def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
             _gather(measures, index[which, side], widths[side], rows)
             for side, measures in enumerate((hyp, ref))
         ]
-        points, weights, counts = zip(*sides, strict=True)
+        points, weights, counts, units = zip(*sides, strict=True)
         unknown = hyp.unknown[index[which, 0]]
         yield Pairs(
-            which, (points[0], points[1]), weights[0], weights[1], counts[0], counts[1], unknown
-        )
+            which, (points[0], points[1]), weights[0], weights[1], counts[0], counts[1], unknown,
+            parts=Parts(hyp.parts, ref.parts, *units) if hyp.parts and ref.parts else None,
+        )  # fmt: skip
 
 
 def buckets(sizes: Array, step: int = STEP, cells: int = CELLS) -> Iterator[tuple[int, int, Array]]:
@@ -118,8 +140,11 @@ def _rounded_up(sizes: Array, step: int) -> Array:
 
 def _gather(
     measures: Measures, texts: Array, width: int, rows: int
-) -> tuple[torch.Tensor, Array, Array]:
-    """Points (rows, width, dim), masses and sizes of these texts; what is past a size repeats."""
+) -> tuple[torch.Tensor, Array, Array, Array]:
+    """Points (rows, width, dim), masses and sizes of these texts, and which units those are.
+
+    What is past a size repeats.
+    """
     first = measures.offsets[texts]
     size = measures.offsets[texts + 1] - first
     inside = np.arange(width) < size[:, None]
@@ -127,7 +152,12 @@ def _gather(
     full = np.zeros((rows, width), np.int64)
     full[: len(units)] = units
     points = measures.points[sent(full, measures.points.device)]
-    return points, np.where(inside, measures.weights[units], 0.0), size
+    return points, np.where(inside, measures.weights[units], 0.0), size, units
+
+
+def _apart(hyp: torch.Tensor, ref: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Points in twice the dimensions, those of the one side at right angles to the other's."""
+    return torch.cat((hyp, hyp * 0.0), -1), torch.cat((ref * 0.0, ref), -1)
 
 
 def _cut(field: Any, rows: slice) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -217,10 +217,16 @@ def _read(metric: Metric, pairs: Pairs, cost: Callable[[], Array]) -> tuple[Read
 
 
 def solved(metric: Metric, pairs: Pairs, cost: Array) -> list[Plans]:
-    """A plan for each of the metric's problems between these pairs."""
+    """A plan for each of the metric's problems between these pairs.
+
+    None has converged where the cost itself could not be found.
+    """
     masses = pairs.hyp_weights, pairs.ref_weights
     sizes = pairs.hyp_sizes, pairs.ref_sizes
-    return [solve(problem, cost, *masses, *sizes, strict=False) for problem in metric.problems]
+    unknown: Array = np.isnan(cost).any(axis=(1, 2))
+    known = np.where(unknown[:, None, None], 0.0, cost) if unknown.any() else cost
+    plans = [solve(problem, known, *masses, *sizes, strict=False) for problem in metric.problems]
+    return [replace(plan, converged=plan.converged & ~unknown) for plan in plans]
 
 
 class Chosen(NamedTuple):

@@ -111,7 +111,7 @@ def _kept(metric: Metric, chunk: Chunk) -> Priced:
     cloud = metric.encoder.encode(chunk.texts, metric.layers)
     priced = price(metric, *measured(metric, cloud), chunk.index)
     batches = [
-        (pairs._replace(points=None, places=None, cosines=None, ids=None), cost.clone())
+        (pairs._replace(points=None, places=None, cosines=None, ids=None, parts=None), cost.clone())
         for pairs, cost in priced.batches
     ]
     return replace(priced, batches=batches)

@@ -12,6 +12,7 @@ import torch
 
 from freight.clouds import Cloud, Kind, Places, Spans, mixed_ids
 from freight.encoding.words import sentence_starts
+from freight.types import Array
 
 Units = Callable[[Cloud], Cloud]
 _PUNCTUATION = set(string.punctuation)
@@ -66,12 +67,18 @@ def heads(cloud: Cloud) -> Cloud:
 def sentences(cloud: Cloud) -> Cloud:
     """Sentences, each the mean of its words; they end at a full stop and white space."""
     there = words(cloud)
-    group = np.zeros(len(there.ids), np.int64)
-    for text, first, last in zip(there.texts, there.offsets, there.offsets[1:], strict=False):
+    return there.merged(sentence_of(there))
+
+
+def sentence_of(cloud: Cloud) -> Array:
+    """The sentence that each unit stands in, counted through all texts from 1 on."""
+    group = np.zeros(len(cloud.ids), np.int64)
+    for text, first, last in zip(cloud.texts, cloud.offsets, cloud.offsets[1:], strict=False):
         starts = sentence_starts(text)
-        group[first:last] = np.searchsorted(starts, there.start[first:last], "right")
-    begins = np.isin(np.arange(len(group)), there.offsets)
-    return there.merged(np.cumsum(begins | (np.diff(group, prepend=-1) != 0)))
+        group[first:last] = np.searchsorted(starts, cloud.start[first:last], "right")
+    begins = np.isin(np.arange(len(group)), cloud.offsets)
+    counted: Array = np.cumsum(begins | (np.diff(group, prepend=-1) != 0))
+    return counted
 
 
 def sentences_and_words(cloud: Cloud) -> Cloud:

@@ -18,6 +18,7 @@ from freight.solvers import barycenter
 from freight.solvers.gram import mixtures
 from freight.transfers import fetched, sent
 from freight.types import Array
+from freight.units import sentence_of
 
 _CELLS = 2**26
 """How many inner products are taken at a time."""
@@ -29,7 +30,8 @@ class Measures:
 
     `ids` says which units are the same, `unknown` which share of a text has no vector, `empty`
     which texts have nothing to move, and `notes` are flags by text. Where units are runs of those
-    of a cloud, `extent` is the first and the last of each.
+    of a cloud, `extent` is the first and the last of each; where they are measures themselves,
+    `parts` are those, one a unit.
     """
 
     points: torch.Tensor  # (unit, dim)
@@ -40,6 +42,7 @@ class Measures:
     empty: Array
     notes: tuple[tuple[str, ...], ...]
     extent: Array | None = None  # (unit, 2)
+    parts: Measures | None = None
 
     @property
     def owner(self) -> Array:
@@ -208,7 +211,62 @@ class Windows:
         return replace(self, mass=self.mass.fitted(table))
 
 
-Weighting = Mass | Barycenter | Windows
+@dataclass(frozen=True)
+class Sentences:
+    """Sentences, as heavy as all that stands in them, each a measure of its own units.
+
+    A sentence's point is the weighed mean of its units.
+    """
+
+    mass: Mass
+    plural: ClassVar[str] = "sentences"
+
+    def __call__(self, cloud: Cloud) -> Measures:
+        """The sentences of each text in a row; they end at a full stop and white space."""
+        single = self.mass(cloud)
+        member = sentence_of(cloud) - 1
+        first = np.flatnonzero(np.diff(member, prepend=-1))
+        bounds = np.append(first, len(member))
+        total = np.bincount(member, single.weights, len(first))
+        even = 1.0 / np.diff(bounds)[member]
+        inner = np.where(total[member] > 0, single.weights / _positive(total)[member], even)
+        weighed = single.points * torch.as_tensor(inner, device=single.points.device)[:, None]
+        where = sent(member, single.points.device)
+        points = single.points.new_zeros((len(first), single.points.shape[1]))
+        count = len(first)
+        none = np.zeros(count)
+        return replace(
+            single,
+            points=points.index_add(0, where, weighed.to(points.dtype)),
+            weights=total,
+            offsets=np.searchsorted(first, single.offsets),
+            ids=single.ids[first],
+            extent=np.stack((first, bounds[1:] - 1), axis=1),
+            parts=replace(
+                single,
+                weights=inner,
+                offsets=bounds,
+                unknown=none,
+                empty=none > 0,
+                notes=((),) * count,
+            ),
+        )
+
+    @property
+    def idf(self) -> Idf | None:
+        """What its masses are learnt by."""
+        return self.mass.idf
+
+    def fitted(self, table: Frequencies) -> Sentences:
+        """The same, knowing how frequent units are."""
+        return replace(self, mass=self.mass.fitted(table))
+
+
+def _positive(totals: Array) -> Array:
+    return np.where(totals > 0, totals, 1.0)
+
+
+Weighting = Mass | Barycenter | Windows | Sentences
 
 
 def brought(sides: Sequence[Any]) -> Measures:

@@ -112,8 +112,8 @@ KNOBS = {
     "bert-score": [{"layer": -1}, {"idf": "ref"}],
     "f-alpha": [{"alpha": 0.9}, {"lang": "zh"}, {"idf": "own"}],
     "yisi-1": [{"alpha": 0.2}, {"layer": 0}],
-    "wrd-score": [{"idf": "ref"}, {"clip": True}, {"layer": 0}],
-    "wrd-score-code": [{"idf": "ref"}, {"clip": True}],
+    "wrd-score": [{"idf": "ref"}, {"clip": True}, {"layer": 0}, {"order": 0.2}],
+    "wrd-score-code": [{"idf": "ref"}, {"clip": True}, {"order": 0.2}],
     "std": [
         {"unigram": 0.9},
         {"bigram": 0.9},
@@ -127,6 +127,18 @@ KNOBS = {
     "mover-score": [{"version": 1}, {"ngram": 2}, {"idf": None}, {"idf": "ref"}],
     "sms": [{"layer": 0}],
     "s+wms": [{"layer": 0}],
+    "doc-lazy-emd": [
+        {"hyp": 1.0},
+        {"ref": 1.0},
+        {"epsilon": 0.1},
+        {"inner_hyp": 1.0},
+        {"inner_ref": 1.0},
+        {"inner_epsilon": 0.1},
+        {"inner_hyp": 1.0, "inner_readout": "objective"},
+        {"mass": "norm"},
+        {"idf": "own"},
+        {"readout": "objective"},
+    ],
     "bary-score": [{"layer": "-2:"}, {"layer": "all"}, {"idf": "ref"}, {"epsilon": 0.1}],
 }
 

@@ -28,6 +28,7 @@ METRICS = {
     "mover-score": "mover_score:mover_score",
     "sms": "sms:sms",
     "s+wms": "sms:s_wms",
+    "doc-lazy-emd": "doc_lazy_emd:doc_lazy_emd",
     "bleu": "lexical:bleu",
     "sentence-bleu": "lexical:sentence_bleu",
     "chrf": "lexical:chrf",

@@ -9,7 +9,7 @@ from freight.encoding import DISTILLED, EMBEDDED, best_layer, encoder, is_static
 from freight.errors import InvalidInput
 from freight.frequencies import Idf
 from freight.standards import Standardised
-from freight.weightings import MASSES, Barycenter, Mass, Weighting
+from freight.weightings import MASSES, Barycenter, Mass, Sentences, Weighting
 
 Layer = int | str | Sequence[int] | None
 Chosen = str | Encoder
@@ -78,6 +78,17 @@ def word_source(
     found = encoder(chosen, **options)
     taken = source(found, layer, mass=mass, idf=idf, join=join)
     return taken._replace(units=which)
+
+
+def by_sentence(found: Source) -> Source:
+    """The same, the units of a text being gathered into its sentences."""
+    both = [
+        Sentences(one) if isinstance(one, Mass) else None
+        for one in (found.weighting, found.ref_weighting)
+    ]
+    if both[0] is None:
+        raise InvalidInput("join='barycenter' leaves no words to gather into sentences")
+    return found._replace(weighting=both[0], ref_weighting=both[1])
 
 
 def hidden_states(found: Encoder, layer: Layer) -> tuple[int, ...]:

@@ -3,7 +3,8 @@ Models", 2024; after word rotator's distance (Yokoi et al., EMNLP 2020).
 
 The paper's equations 4 and 5 index the flow against its equation 3; here rows are the hypothesis
 throughout. The released code computes something else, `wrd-score-code`: recall 1 - WRD, and a
-precision off the nearest words.
+precision off the nearest words. Neither minds where words stand; `order` is the share of the cost
+that does, as in STD.
 """
 
 import math
@@ -23,6 +24,7 @@ def wrd_score(
     lang: str | None = None,
     idf: str | None = None,
     clip: bool = False,
+    order: float = 0.0,
     references: str = "best",
 ) -> Metric:
     """Words weighed by the length of their vectors; precision and recall of what flows."""
@@ -30,7 +32,7 @@ def wrd_score(
     return Metric(
         "wrd-score",
         *word_source(encoder, layer, lang, "norm", idf),
-        cost=costs.clipped_cosine if clip else costs.cosine,
+        cost=costs.with_order(costs.clipped_cosine if clip else costs.cosine, order),
         problems=(Problem(),),
         readout=readouts.FlowAverages(),
         columns=(*similarities, Column("wrd", False, 0.0, 1.0 if clip else 2.0)),
@@ -44,11 +46,12 @@ def wrd_score_code(
     lang: str | None = None,
     idf: str | None = None,
     clip: bool = False,
+    order: float = 0.0,
     references: str = "best",
 ) -> Metric:
     """WRDScore as its released code has it: recall 1 - WRD, precision off the nearest words."""
     return replace(
-        wrd_score(encoder, layer, lang, idf, clip, references),
+        wrd_score(encoder, layer, lang, idf, clip, order, references),
         name="wrd-score-code",
         problems=(Problem(), Problem(hyp=math.inf, ref=0.0)),
         readout=readouts.greedy_precision,

@@ -1,0 +1,54 @@
+"""Lazy-EMD of documents: sentences move as wholes, and the words inside them.
+
+Ours, after Lazy-EMD (Chen et al., IJCAI 2020) and sentence mover's similarity (Clark et al., ACL
+2019): what it costs to move a sentence is what it takes to turn its words into those of another.
+"""
+
+import math
+from typing import Literal
+
+from freight import costs, readouts
+from freight.catalogue.shared import Chosen, Layer, among, by_sentence, source
+from freight.encoding import EMBEDDED
+from freight.metric import Metric
+from freight.results import Column
+from freight.types import Problem
+
+
+def doc_lazy_emd(
+    encoder: Chosen = EMBEDDED,
+    layer: Layer = None,
+    hyp: float = 0.23,
+    ref: float = 0.31,
+    epsilon: float = 0.009,
+    inner_hyp: float = math.inf,
+    inner_ref: float = math.inf,
+    inner_epsilon: float = 0.0,
+    inner_readout: Literal["transport", "objective"] = "transport",
+    mass: str = "uniform",
+    idf: str | None = None,
+    unit: str = "tokens",
+    join: str = "mean",
+    readout: str = "transport",
+    order: float = 0.0,
+    references: str = "best",
+) -> Metric:
+    """Sentences moved as wholes, at what moving the words inside them costs, or left at a price."""
+    found = source(encoder, layer, unit, join, mass, idf)
+    unmoved = hyp + ref if math.isfinite(hyp + ref) else 2.0
+    columns = {
+        "transport": Column("transport", False, 0.0, 2.0),
+        "objective": Column("objective", False, 0.0, unmoved),
+    }
+    among("readout", readout, columns)
+    among("inner_readout", inner_readout, columns)
+    inner = Problem(inner_hyp, inner_ref, inner_epsilon)
+    return Metric(
+        "doc-lazy-emd",
+        *by_sentence(found),
+        cost=costs.with_order(costs.Inner(costs.cosine, inner, inner_readout), order),
+        problems=(Problem(hyp, ref, epsilon),),
+        readout=readouts.Transport(),
+        columns=tuple(sorted(columns.values(), key=lambda column: column.name != readout)),
+        references=references,
+    )
