@@ -16,7 +16,7 @@ LAYERS = [
     {"errors", "folders", "kernels"},
     {"explanations", "pictures", "results", "totals", "transfers", "types"},
     {"clouds", "solvers"},
-    {"encoding", "units", "data"},
+    {"encoding", "tags", "units", "data"},
     {
         "costs",
         "fragments",
@@ -34,6 +34,7 @@ LAYERS = [
         "ahead",
         "blend",
         "explaining",
+        "features",
         "metric",
         "pipeline",
         "rehearsal",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from freight.encoding import encoder, encoders, with_cache
     from freight.errors import FreightError, InvalidInput, MissingPart, NotConverged
     from freight.explanations import Comparison, Explanation, compare
+    from freight.features import features
     from freight.kernels import set_threads
     from freight.metric import Metric
     from freight.results import Column, Result
@@ -41,6 +42,7 @@ __all__ = [
     "default_encoder",
     "encoder",
     "encoders",
+    "features",
     "load",
     "metrics",
     "parameters",
@@ -59,6 +61,7 @@ _HOMES = {
     "encoding": ("encoder", "encoders", "with_cache"),
     "errors": ("FreightError", "InvalidInput", "MissingPart", "NotConverged"),
     "explanations": ("Comparison", "Explanation", "compare"),
+    "features": ("features",),
     "kernels": ("set_threads",),
     "metric": ("Metric",),
     "results": ("Column", "Result"),

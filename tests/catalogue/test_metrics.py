@@ -121,6 +121,8 @@ KNOBS = {
         {"mass": "nbow"},
         {"mass": "tfidf"},
         {"shared": "moved"},
+        {"long": 3},
+        {"short": 2},
     ],
     "wmd": [{"stop_words": None}, {"unit": True}, {"stop_words": ["cat"]}, {"idf": "ref"}],
     "wmdo": [{"order": 0.5}, {"layer": 0}],

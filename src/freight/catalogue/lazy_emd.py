@@ -2,13 +2,15 @@
 IJCAI 2020.
 
 The authors' code leaves entries of cost 0.999 and more out of the sum; ours does so only where
-`cut` asks for it. The entropy is against the counting measure, as in their code.
+`cut` asks for it. The entropy is against the counting measure, as in their code. `tags` names a
+spaCy pipeline whose tags take a share of the cost.
 """
 
 import math
+from typing import Literal
 
 from freight import costs, readouts
-from freight.catalogue.shared import Chosen, Layer, among, by_language, source
+from freight.catalogue.shared import Chosen, Layer, among, by_language, source, tagged
 from freight.encoding import EMBEDDED
 from freight.metric import Metric
 from freight.results import Column
@@ -36,6 +38,9 @@ def lazy_emd(
     join: str = "mean",
     readout: str = "transport",
     cut: float | None = None,
+    tags: str | None = None,
+    tag: Literal["pos", "dep"] = "pos",
+    tag_share: float = 0.1,
     references: str = "best",
 ) -> Metric:
     """Unbalanced transport between contextual tokens: what is dear to move may stay, at a price."""
@@ -49,7 +54,7 @@ def lazy_emd(
     among("readout", readout, columns)
     return Metric(
         "lazy-emd",
-        *source(encoder, layer, unit, join, mass, idf),
+        *tagged(source(encoder, layer, unit, join, mass, idf), tags, tag, tag_share),
         cost=costs.cosine,
         problems=(Problem(hyp, ref, epsilon),),
         readout=readouts.Transport(cut),

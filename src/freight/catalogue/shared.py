@@ -1,7 +1,7 @@
 """What the contextual metrics share: how encoders, layers, units and masses are named."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from freight import joins, units
 from freight.clouds import Encoder
@@ -9,6 +9,7 @@ from freight.encoding import DISTILLED, EMBEDDED, best_layer, encoder, is_static
 from freight.errors import InvalidInput
 from freight.frequencies import Idf
 from freight.standards import Standardised
+from freight.tags import Tagged
 from freight.weightings import MASSES, Barycenter, Mass, Sentences, Weighting
 
 Layer = int | str | Sequence[int] | None
@@ -78,6 +79,18 @@ def word_source(
     found = encoder(chosen, **options)
     taken = source(found, layer, mass=mass, idf=idf, join=join)
     return taken._replace(units=which)
+
+
+def tagged(
+    found: Source, pipeline: str | None, by: Literal["pos", "dep"] = "pos", share: float = 0.1
+) -> Source:
+    """The same, a share of every cosine being that of tags, where a spaCy pipeline is named."""
+    among("tag", by, ("pos", "dep"))
+    if pipeline is None:
+        return found
+    if getattr(found.weighting, "join", None) not in (joins.mean, joins.unit_mean):
+        raise InvalidInput("tags are for join='mean' and 'unit-mean'")
+    return found._replace(units=Tagged(found.units, pipeline, share, by))
 
 
 def by_sentence(found: Source) -> Source:

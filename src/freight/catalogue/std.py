@@ -3,6 +3,8 @@
 By default as the authors' code computes it: what both texts put on the same n-gram stays where it
 is, so that word order never touches shared n-grams. `shared="moved"` solves the linear program as
 the paper writes it. The centroid averages a text's n-grams, repeats included, as in the code.
+`short` and `long` are how many words the two kinds of n-grams have; with `lang="characters"` they
+are n-grams of characters.
 """
 
 from collections.abc import Sequence
@@ -12,6 +14,7 @@ from freight import costs, readouts
 from freight.blend import Blend
 from freight.catalogue.shared import Chosen, Layer, among, word_source
 from freight.encoding import DISTILLED
+from freight.errors import InvalidInput
 from freight.joint import Joint
 from freight.metric import Metric
 from freight.results import Column
@@ -31,6 +34,8 @@ def std(
     system_unigram: float = 0.3,
     system_bigram: float = 0.7,
     order: float = 0.4,
+    short: int = 1,
+    long: int = 2,
     mass: str = "nsim",
     shared: str = "stays",
     references: str = "best",
@@ -38,6 +43,10 @@ def std(
     """Words and pairs of words moved by meaning and by place, on the words of both texts."""
     among("mass", mass, MASSES)
     among("shared", shared, ("stays", "moved"))
+    if not 1 <= short <= long:
+        raise InvalidInput(
+            f"short={short} and long={long}: n-grams have 1 or more, short the fewer"
+        )
     kind, idf = MASSES[mass]
     parts = tuple(
         Metric(
@@ -49,7 +58,7 @@ def std(
             columns=(Column("distance", False, 0.0, 1.0),),
             pairing=Joint(kind, shared),
         )
-        for n in (1, 2)
+        for n in (short, long)
     )
     columns = (
         Column("distance", False, 0.0, 1.0),

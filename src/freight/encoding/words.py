@@ -99,6 +99,15 @@ def code(text: str) -> Words:
     return words
 
 
+def characters(text: str) -> Words:
+    """Every character but white space."""
+    words = Words([], [], [])
+    for at, character in enumerate(text):
+        if not character.isspace():
+            words.add(character, at)
+    return words
+
+
 def unicode_words(text: str) -> Words:
     """Words and marks between the word boundaries of Unicode (UAX 29)."""
     words = Words([], [], [])
@@ -108,7 +117,12 @@ def unicode_words(text: str) -> Words:
     return words
 
 
-_BY_LANGUAGE: dict[str, Tokeniser] = {"en": english, "zh": chinese, "code": code}
+_BY_LANGUAGE: dict[str, Tokeniser] = {
+    "en": english,
+    "zh": chinese,
+    "code": code,
+    "characters": characters,
+}
 _WHITE = re.compile(r"\s")
 _SENTENCE_END = re.compile(r"(?:[.!?…]+[\])}\"'»”’]*(?=\s)|[。！？]+|\n\s*\n)\s*")
 _CLOSING = "])}>\"'»”’" + string.whitespace
