@@ -26,13 +26,7 @@ from freight.types import Array
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
 LEVELS = ("text", "segment", "system")
 BASE = "lazy-emd objective"
-LAZY = {
-    "inner_hyp": 0.23,
-    "inner_ref": 0.31,
-    "inner_epsilon": 0.009,
-    "inner_readout": "objective",
-}
-HELD = {"hyp": math.inf, "ref": math.inf, "epsilon": 0.0}
+HELD = {"inner_hyp": math.inf, "inner_ref": math.inf, "inner_epsilon": 0.0}
 ENTERED: dict[str, tuple[str, dict[str, Any]]] = {
     BASE: ("lazy-emd", {}),
     "lazy-emd transport": ("lazy-emd", {}),
@@ -43,15 +37,12 @@ ENTERED: dict[str, tuple[str, dict[str, Any]]] = {
     "s+wms similarity": ("s+wms", {}),
     "MiniLM: sms similarity": ("sms", {"encoder": "embedded"}),
     "rouge-1 score": ("rouge-1", {}),
-    "doc-lazy-emd transport": ("doc-lazy-emd", {}),
     "doc-lazy-emd objective": ("doc-lazy-emd", {}),
-    "penalties 1, 1: objective": ("doc-lazy-emd", {"hyp": 1.0, "ref": 1.0}),
-    "both sides held: transport": ("doc-lazy-emd", HELD),
-    "lazy inside: objective": ("doc-lazy-emd", LAZY),
-    "recall inside, ref held: transport": (
-        "doc-lazy-emd",
-        {"inner_hyp": 0.0, "hyp": 0.0, "ref": math.inf, "epsilon": 0.0},
-    ),
+    "coverage: objective": ("doc-lazy-emd", {"preset": "coverage"}),
+    "held: objective": ("doc-lazy-emd", {"preset": "held"}),
+    "words held, penalties 1, 1: objective": ("doc-lazy-emd", {**HELD, "hyp": 1.0, "ref": 1.0}),
+    "words held: objective": ("doc-lazy-emd", HELD),
+    "words held: transport": ("doc-lazy-emd", HELD),
 }
 """By name, which ends in the column: the metric and its settings."""
 

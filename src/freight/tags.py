@@ -26,7 +26,7 @@ class Tagged:
     """Units whose vectors also say their part of speech, or what they depend by on their head.
 
     `share` of every cosine becomes 1 for the same tag and 0 for another; the rest stays what it
-    was, and so does the length of every vector. What has no tag shares it with nothing.
+    was, and so does the length of every vector. To have no tag is a tag too.
     """
 
     units: Units
@@ -57,16 +57,15 @@ class Tagged:
         spacy = loaded(self.pipeline)
         labels = _labels(spacy, self.by, self.pipeline)
         place = {label: k for k, label in enumerate(labels)}
-        found = np.zeros((len(cloud.ids), len(labels)), np.float32)
+        found = np.zeros((len(cloud.ids), len(labels) + 1), np.float32)
         spans = zip(cloud.offsets[:-1], cloud.offsets[1:], strict=True)
         for (first, last), text in zip(spans, spacy.pipe(cloud.texts), strict=True):
             if first == last:
                 continue
             starts = [word.idx for word in text]
-            tags = np.array([place.get(getattr(word, f"{self.by}_"), -1) for word in text])
+            tags = [place.get(getattr(word, f"{self.by}_"), len(labels)) for word in text]
             word = np.searchsorted(starts, cloud.start[first:last], "right") - 1
-            known = np.flatnonzero(tags[word] >= 0)
-            found[first + known, tags[word[known]]] = 1.0
+            found[np.arange(first, last), np.array(tags)[word]] = 1.0
         return found
 
 

@@ -26,14 +26,19 @@ def parts(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("inner", "metric", "column"),
     [
-        ({}, freight.load("emd", encoder="hashed"), "transport"),
+        ({}, freight.load("lazy-emd", encoder="hashed"), "objective"),
         (
-            {"inner_hyp": 0.23, "inner_ref": 0.31, "inner_epsilon": 0.009},
+            {"inner_readout": "transport"},
             freight.load("lazy-emd", encoder="hashed"),
             "transport",
         ),
         (
-            {"inner_hyp": 1.0, "inner_ref": 0.5, "inner_readout": "objective"},
+            {"inner_hyp": math.inf, "inner_ref": math.inf, "inner_epsilon": 0.0},
+            freight.load("emd", encoder="hashed"),
+            "objective",
+        ),
+        (
+            {"inner_hyp": 1.0, "inner_ref": 0.5, "inner_epsilon": 0.0},
             freight.load("lazy-emd", encoder="hashed", hyp=1.0, ref=0.5, epsilon=0.0),
             "objective",
         ),
@@ -59,14 +64,17 @@ def freight_words(sentence: str) -> list[int]:
 
 def test_one_sentence_a_side_held_is_the_inner_metric() -> None:
     hyps, refs = ["the cat sat", "a dog"], ["a cat lay down", "the dogs"]
-    held = load(hyp=math.inf, ref=math.inf, epsilon=0.0).score(hyps, refs)
+    held = load(preset="held").score(hyps, refs)
     flat = freight.load("emd", encoder="hashed").score(hyps, refs)
     np.testing.assert_allclose(held["transport"], flat["transport"], atol=1e-9)
+    covered = load(preset="coverage").score(hyps, refs)
+    recall = freight.load("bert-score", encoder="hashed").score(hyps, refs)["recall"]
+    np.testing.assert_allclose(covered["transport"], 1.0 - recall, atol=1e-6)
 
 
 def test_sentences_may_come_in_any_order_unless_order_counts() -> None:
     turned = "It was warm. A dog came by, wet and cold. The cat sat on the mat."
-    exact = {"epsilon": 0.0}
+    exact: dict[str, Any] = {"epsilon": 0.0, "inner_epsilon": 0.0}
     assert load(**exact).score([HYP], [turned])["transport"][0] == pytest.approx(0.0, abs=1e-6)
     assert load(**exact, order=0.3).score([HYP], [turned])["transport"][0] > 0.01
     assert load(**exact, order=0.3).score([HYP], [HYP])["transport"][0] == pytest.approx(
@@ -75,7 +83,7 @@ def test_sentences_may_come_in_any_order_unless_order_counts() -> None:
 
 
 def test_the_sentence_nobody_wrote_is_an_omission() -> None:
-    metric = load(epsilon=0.0)
+    metric = load(epsilon=0.0, inner_epsilon=0.0)
     found = metric.explain(HYP, HYP + " Penguins hatched in icy Antarctic colonies yesterday.")
     assert found.omissions == ("Penguins hatched in icy Antarctic colonies yesterday.",)
     assert found.additions == ()
@@ -84,7 +92,7 @@ def test_the_sentence_nobody_wrote_is_an_omission() -> None:
     assert view.hyp.names == tuple(parts(HYP))
     total = found.base + view.hyp.shares.sum() + view.ref.shares.sum()
     assert total == pytest.approx(found.score, abs=1e-12)
-    assert found.score == metric.score([HYP], [found.references[0]])["transport"][0]
+    assert found.score == metric.score([HYP], [found.references[0]])["objective"][0]
 
 
 def test_a_document_of_a_hundred_sentences() -> None:
@@ -92,9 +100,7 @@ def test_a_document_of_a_hundred_sentences() -> None:
     words = [f"w{k}" for k in range(300)]
     sentences = [" ".join(rng.choice(words, 6)) + "." for _ in range(100)]
     turned = " ".join(sentences[::-1])
-    metric = freight.load(
-        "doc-lazy-emd", encoder=freight.encoder("hashed", dim=16), hyp=math.inf, epsilon=0.0
-    )
+    metric = freight.load("doc-lazy-emd", encoder=freight.encoder("hashed", dim=16), preset="held")
     result = metric.score([" ".join(sentences), turned], [turned, " ".join(sentences[:50])])
     assert result["objective"][0] == pytest.approx(0.0, abs=1e-6)
     assert result["objective"][1] > 0.01

@@ -136,10 +136,10 @@ KNOBS = {
         {"inner_hyp": 1.0},
         {"inner_ref": 1.0},
         {"inner_epsilon": 0.1},
-        {"inner_hyp": 1.0, "inner_readout": "objective"},
+        {"inner_readout": "transport"},
         {"mass": "norm"},
         {"idf": "own"},
-        {"readout": "objective"},
+        {"readout": "transport"},
     ],
     "bary-score": [{"layer": "-2:"}, {"layer": "all"}, {"idf": "ref"}, {"epsilon": 0.1}],
 }

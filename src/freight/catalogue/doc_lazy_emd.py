@@ -2,6 +2,7 @@
 
 Ours, after Lazy-EMD (Chen et al., IJCAI 2020) and sentence mover's similarity (Clark et al., ACL
 2019): what it costs to move a sentence is what it takes to turn its words into those of another.
+Both levels are read by their objective: where dear sentences stay, transport alone looks cheap.
 """
 
 import math
@@ -15,21 +16,33 @@ from freight.results import Column
 from freight.types import Problem
 
 
+PRESETS = {
+    "held": {
+        **dict.fromkeys(("hyp", "ref", "inner_hyp", "inner_ref"), math.inf),
+        **dict.fromkeys(("epsilon", "inner_epsilon"), 0.0),
+    },
+    "coverage": {
+        **dict.fromkeys(("hyp", "epsilon", "inner_hyp", "inner_epsilon"), 0.0),
+        **dict.fromkeys(("ref", "inner_ref"), math.inf),
+    },
+}
+
+
 def doc_lazy_emd(
     encoder: Chosen = EMBEDDED,
     layer: Layer = None,
     hyp: float = 0.23,
     ref: float = 0.31,
     epsilon: float = 0.009,
-    inner_hyp: float = math.inf,
-    inner_ref: float = math.inf,
-    inner_epsilon: float = 0.0,
-    inner_readout: Literal["transport", "objective"] = "transport",
+    inner_hyp: float = 0.23,
+    inner_ref: float = 0.31,
+    inner_epsilon: float = 0.009,
+    inner_readout: Literal["transport", "objective"] = "objective",
     mass: str = "uniform",
     idf: str | None = None,
     unit: str = "tokens",
     join: str = "mean",
-    readout: str = "transport",
+    readout: str = "objective",
     order: float = 0.0,
     references: str = "best",
 ) -> Metric:
