@@ -30,10 +30,11 @@ from freight.types import Array
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
 CHARACTERS: dict[str, Any] = {"lang": "characters", "short": 2}
 ENTERED: dict[str, dict[str, tuple[str, str, dict[str, Any]]]] = {
-    "Word order in WRDScore": {
-        f"{name}, order {order:g}": (name, "f1", {"order": order})
+    **{
+        f"Word order in {name}": {
+            f"order {order:g}": (name, "f1", {"order": order}) for order in (0.0, 0.1, 0.2, 0.4)
+        }
         for name in ("wrd-score", "wrd-score-code")
-        for order in (0.0, 0.1, 0.2, 0.4)
     },
     "STD": {
         "distilled words": ("std", "distance", {}),

@@ -228,28 +228,18 @@ class Sentences:
         first = np.flatnonzero(np.diff(member, prepend=-1))
         bounds = np.append(first, len(member))
         total = np.bincount(member, single.weights, len(first))
-        even = 1.0 / np.diff(bounds)[member]
-        inner = np.where(total[member] > 0, single.weights / _positive(total)[member], even)
-        weighed = single.points * torch.as_tensor(inner, device=single.points.device)[:, None]
-        where = sent(member, single.points.device)
+        parts = _within(single, member, bounds, total)
+        shares = torch.as_tensor(parts.weights, device=single.points.device)[:, None]
         points = single.points.new_zeros((len(first), single.points.shape[1]))
-        count = len(first)
-        none = np.zeros(count)
+        weighed = (single.points * shares).to(points.dtype)
         return replace(
             single,
-            points=points.index_add(0, where, weighed.to(points.dtype)),
+            points=points.index_add(0, sent(member, points.device), weighed),
             weights=total,
             offsets=np.searchsorted(first, single.offsets),
             ids=single.ids[first],
             extent=np.stack((first, bounds[1:] - 1), axis=1),
-            parts=replace(
-                single,
-                weights=inner,
-                offsets=bounds,
-                unknown=none,
-                empty=none > 0,
-                notes=((),) * count,
-            ),
+            parts=parts,
         )
 
     @property
@@ -262,8 +252,19 @@ class Sentences:
         return replace(self, mass=self.mass.fitted(table))
 
 
-def _positive(totals: Array) -> Array:
-    return np.where(totals > 0, totals, 1.0)
+def _within(single: Measures, member: Array, bounds: Array, total: Array) -> Measures:
+    """A measure for every group of units; those of a group that weighs nothing weigh the same."""
+    even = 1.0 / np.diff(bounds)[member]
+    own = single.weights / np.where(total > 0, total, 1.0)[member]
+    none = np.zeros(len(total))
+    return replace(
+        single,
+        weights=np.where(total[member] > 0, own, even),
+        offsets=bounds,
+        unknown=none,
+        empty=none > 0,
+        notes=((),) * len(total),
+    )
 
 
 Weighting = Mass | Barycenter | Windows | Sentences

@@ -15,7 +15,6 @@ from freight.metric import Metric
 from freight.results import Column
 from freight.types import Problem
 
-
 PRESETS = {
     "held": {
         **dict.fromkeys(("hyp", "ref", "inner_hyp", "inner_ref"), math.inf),
