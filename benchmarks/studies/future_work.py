@@ -115,10 +115,15 @@ def table(judged: Judgements, scores: dict[str, Array], resamples: int) -> str:
 
 
 def told_apart(judged: Judgements, memories: Memories, seed: int) -> str:
-    """How often a logistic regression tells a reference from a hypothesis, five folds of rows."""
-    refs = [several[0] for several in judged.refs]
-    human = np.repeat([1.0, 0.0], len(judged))
-    fold = np.tile(np.random.default_rng(seed).permutation(len(judged)) % 5, 2)
+    """How often a logistic regression tells a reference from a hypothesis, five folds.
+
+    Every reference is there once, with one hypothesis that differs from it, in the same fold.
+    """
+    rows = zip(judged.refs, judged.hyps, strict=True)
+    apart = {ref: hyp for (ref, *_), hyp in rows if ref != hyp}
+    texts = [*apart, *apart.values()]
+    human = np.repeat([1.0, 0.0], len(apart))
+    fold = np.tile(np.random.default_rng(seed).permutation(len(apart)) % 5, 2)
     lines = [
         "| features | dimensions | right | p against the first |",
         "| --- | ---: | ---: | ---: |",
@@ -126,13 +131,13 @@ def told_apart(judged: Judgements, memories: Memories, seed: int) -> str:
     first: Array | None = None
     for name, (metric, settings, pool) in FEATURES.items():
         scorer = memories.remembering(freight.load(metric, **settings))
-        rows = freight.features(scorer, [*refs, *judged.hyps], pool)
+        made = freight.features(scorer, texts, pool)
         right = np.zeros(len(human), bool)
-        for part, found in _predicted(rows, human, fold):
+        for part, found in _predicted(made, human, fold):
             right[part] = found == human[part]
         p = "" if first is None else f"{_sign_test(right, first):.3f}"
         first = right if first is None else first
-        lines.append(f"| {name} | {rows.shape[1]} | {right.mean():.1%} | {p} |")
+        lines.append(f"| {name} | {made.shape[1]} | {right.mean():.1%} | {p} |")
         print(name, file=sys.stderr, flush=True)
     return "\n".join(lines) + "\n"
 
