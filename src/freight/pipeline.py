@@ -223,7 +223,7 @@ def solved(metric: Metric, pairs: Pairs, cost: Array) -> list[Plans]:
     """
     masses = pairs.hyp_weights, pairs.ref_weights
     sizes = pairs.hyp_sizes, pairs.ref_sizes
-    unknown: Array = np.isnan(cost).any(axis=(1, 2))
+    unknown: Array = np.logical_or.reduce(np.isnan(cost), axis=(1, 2))
     known = np.where(unknown[:, None, None], 0.0, cost) if unknown.any() else cost
     plans = [solve(problem, known, *masses, *sizes, strict=False) for problem in metric.problems]
     return [replace(plan, converged=plan.converged & ~unknown) for plan in plans]
