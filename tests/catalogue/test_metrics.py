@@ -139,7 +139,6 @@ KNOBS = {
         {"inner_readout": "transport"},
         {"mass": "norm"},
         {"idf": "own"},
-        {"readout": "transport"},
     ],
     "bary-score": [{"layer": "-2:"}, {"layer": "all"}, {"idf": "ref"}, {"epsilon": 0.1}],
 }

@@ -32,6 +32,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "mover-score": _CLOSENESS,
     "sms": _CLOSENESS,
     "s+wms": _CLOSENESS,
+    "doc-lazy-emd": ("objective", "transport"),
     **dict.fromkeys(_STRINGS.split(), _SCORE),
 }
 """The metrics, and the columns of each, the primary one first."""
