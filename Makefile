@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench reproduction studies soak dist wheels minimum newest clean
+.PHONY: demo test lint docs notebooks bench reproduction studies soak dist wheels minimum newest clean
 
 demo: .venv/ready
 	@$(BIN)/python examples/first_plan.py
@@ -20,6 +20,13 @@ lint: .venv/ready-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+docs: .venv/ready-dev
+	@# a site that fetches nothing: build/site/index.html; a dead link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+notebooks: .venv/ready-dev
+	$(BIN)/python docs/_site/running.py notebooks/*.ipynb
 
 bench: .venv/ready-dev
 	$(BIN)/python benchmarks/solvers.py

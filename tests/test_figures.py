@@ -10,6 +10,7 @@ import pytest
 import figures
 import figures_bary
 import figures_lazy
+import figures_prices
 import freight
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -55,6 +56,14 @@ def test_four_matchings_are_drawn() -> None:
     precision, recall, emd, lazy = prices
     assert lazy < precision < recall < emd
     assert emd == pytest.approx(0.315)
+
+
+def test_transport_falls_where_the_objective_rises() -> None:
+    ElementTree.fromstring(figures_prices.prices())
+    transport, objective = figures_prices.curves()
+    assert figures_prices.COSTS[transport.argmax()] == pytest.approx(0.54)
+    assert (np.diff(objective) > 0).all()
+    assert objective == pytest.approx(0.54 * (1 - np.exp(-figures_prices.COSTS / 0.54)), abs=1e-6)
 
 
 def test_pages_link_to_pictures_that_are_there() -> None:

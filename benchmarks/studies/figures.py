@@ -16,6 +16,7 @@ import numpy as np
 
 import figures_bary
 import figures_lazy
+import figures_prices
 import freight
 from freight.explanations import Comparison, Explanation, Side, View
 from freight.types import Array
@@ -34,6 +35,7 @@ def main() -> None:
         "bary-interpolation.svg": figures_bary.interpolation(),
         "bary-layers.svg": figures_bary.layers(),
         "lazy-matchings.svg": figures_lazy.matchings(),
+        "prices.svg": figures_prices.prices(),
     }
     for name, picture in pictures.items():
         (OUTPUT / name).write_text(picture, "utf-8")
