@@ -14,7 +14,7 @@ PACKAGE = Path(freight.__file__).parent
 # A layer may import the ones before it; the names inside one layer may import each other.
 LAYERS = [
     {"errors", "folders", "kernels", "languages"},
-    {"explanations", "pictures", "results", "totals", "transfers", "types"},
+    {"comparing", "explanations", "pictures", "results", "totals", "transfers", "types"},
     {"clouds", "solvers"},
     {"encoding", "tags", "units", "data"},
     {

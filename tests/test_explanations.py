@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import freight
-from freight.explanations import Explanation, Plan, Side, View, compare, own_plan
+from freight.comparing import compare
+from freight.explanations import Explanation, Plan, Side, View, own_plan
 from freight.results import Column
 from freight.types import Array, Problem
 

@@ -18,7 +18,8 @@ import figures_bary
 import figures_lazy
 import figures_prices
 import freight
-from freight.explanations import Comparison, Explanation, Side, View
+from freight.comparing import Comparison
+from freight.explanations import Explanation, Side, View
 from freight.types import Array
 
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from freight import loss as loss
     from freight.catalogue import default_encoder, load, metrics, parameters, presets
+    from freight.comparing import Comparison, compare
     from freight.data.judgements import Judgements, read_judgements
     from freight.decoding import Choice, mbr
     from freight.encoding import encoder, encoders, with_cache
     from freight.errors import FreightError, InvalidInput, MissingPart, NotConverged
-    from freight.explanations import Comparison, Explanation, compare
+    from freight.explanations import Explanation
     from freight.features import features
     from freight.kernels import set_threads
     from freight.metric import Metric
@@ -65,7 +66,8 @@ _HOMES = {
     "decoding": ("Choice", "mbr"),
     "encoding": ("encoder", "encoders", "with_cache"),
     "errors": ("FreightError", "InvalidInput", "MissingPart", "NotConverged"),
-    "explanations": ("Comparison", "Explanation", "compare"),
+    "comparing": ("Comparison", "compare"),
+    "explanations": ("Explanation",),
     "features": ("features",),
     "kernels": ("set_threads",),
     "metric": ("Metric",),

@@ -11,7 +11,8 @@ import pytest
 
 import freight
 from freight.catalogue import METRICS
-from freight.explanations import Comparison, Explanation
+from freight.comparing import Comparison
+from freight.explanations import Explanation
 from freight.report import grids, ribbons
 from freight.report.explanation import fragment, fragment_style, held, page
 from freight.report.numbers import brief, number, percent, rounded

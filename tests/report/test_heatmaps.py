@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from freight.comparing import Comparison
 from freight.errors import InvalidInput
-from freight.explanations import Comparison
 from freight.report.fonts import lettering
 from freight.report.heatmaps import MOST, plot
 from pictured import blended, explained, greedy

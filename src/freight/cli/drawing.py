@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from freight.explanations import Comparison, Explanation, Plan, Side, View
+from freight.comparing import Comparison
+from freight.explanations import Explanation, Plan, Side, View
 
 MOVES = 8
 """How many of a plan's moves are listed."""

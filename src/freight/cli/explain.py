@@ -12,7 +12,8 @@ from freight.errors import InvalidInput
 from freight.languages import AUTO
 
 if TYPE_CHECKING:
-    from freight.explanations import Comparison, Explanation
+    from freight.comparing import Comparison
+    from freight.explanations import Explanation
     from freight.scoring import Scorer
 
 
@@ -86,7 +87,7 @@ def _scorers(
 def _explained(
     scorers: "list[Scorer]", hyp: str, against: str | None, refs: list[str]
 ) -> "Explanation | Comparison":
-    from freight.explanations import compare
+    from freight.comparing import compare
 
     if against is None:
         found = [scorer.explain(hyp, refs) for scorer in scorers]

@@ -9,6 +9,7 @@ with blur by the implicit function theorem, without it by the envelope theorem.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -29,7 +30,7 @@ from freight.types import Plans, Problem
 __all__ = ["BaryScore", "Emd", "Freight", "LazyEmd", "Loss", "WrdScore"]
 
 
-class Loss(torch.nn.Module):
+class Loss(torch.nn.Module, ABC):
     """What the losses share: masks, masses, plans and reduction.
 
     A row with nothing on either side has no loss and no gradient, and "mean" does not count it.
@@ -71,9 +72,9 @@ class Loss(torch.nn.Module):
         """Points (row, unit, dim) and masses (row, unit) of a side."""
         return joins.pointing(side.states[:, :, 0]), side.masses()
 
+    @abstractmethod
     def read(self, plans: Sequence[Plans], pairs: Pairs) -> Tensor:
         """The loss of each row, off its plans."""
-        raise NotImplementedError
 
     def extra_repr(self) -> str:
         """What `print` shows of it."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freight.explanations import Comparison, Explanation, Plan, View
+from freight.comparing import Comparison
+from freight.explanations import Explanation, Plan, View
 from freight.report.grids import Grid, cost_grids, flow_grids
 from freight.report.html import render, source
 from freight.report.numbers import number, percent, rounded

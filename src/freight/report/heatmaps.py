@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from freight.comparing import Comparison
 from freight.errors import InvalidInput, MissingPart
-from freight.explanations import Comparison, Explanation, View
+from freight.explanations import Explanation, View
 from freight.report.fonts import Lettering, lettering
 from freight.report.numbers import brief, moving, number
 from freight.report.plots import shorten

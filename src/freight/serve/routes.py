@@ -12,8 +12,9 @@ from fastapi import APIRouter, Query, Request
 from pydantic import ValidationError
 from starlette.responses import Response
 
+from freight.comparing import compare
 from freight.errors import InvalidInput
-from freight.explanations import Explanation, compare
+from freight.explanations import Explanation
 from freight.serve.answers import Json, scored
 from freight.serve.files import FORMATS, segments_of, table
 from freight.serve.limits import METRICS, Limits
