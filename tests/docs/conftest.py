@@ -21,7 +21,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     lines = (ROOT / "examples/judged.jsonl").read_text("utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
-    for write in (texts, tables, judgements, corpora):
+    for write in (texts, candidates, tables, judgements, corpora):
         write(tmp_path, rows)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
@@ -31,12 +31,18 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def texts(folder: Path, _: Rows) -> None:
     for side, names in {
-        "hyp": ("hyp", "one", "two", "three"),
+        "hyp": ("hyp", "one", "two", "three", "system", "baseline", "new"),
         "ref": ("ref", "ref1", "ref2"),
     }.items():
         lines = (ROOT / f"examples/{side}.txt").read_text("utf-8").splitlines()[:3]
         for name in names:
             (folder / f"{name}.txt").write_text("\n".join(lines), "utf-8")
+
+
+def candidates(folder: Path, rows: Rows) -> None:
+    lists = [[row["hyp"] for row in rows[k : k + 4]] for k in (0, 4)]
+    (folder / "candidates.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lists))
+    (folder / "candidates.txt").write_text("\n\n".join("\n".join(one) for one in lists), "utf-8")
 
 
 def tables(folder: Path, rows: Rows) -> None:
