@@ -26,7 +26,7 @@ docs: .venv/ready-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 notebooks: .venv/ready-dev
-	$(BIN)/python docs/_site/running.py notebooks/*.ipynb
+	$(BIN)/python docs/_site/executing.py notebooks/*.ipynb
 
 bench: .venv/ready-dev
 	$(BIN)/python benchmarks/solvers.py

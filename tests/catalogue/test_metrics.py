@@ -9,6 +9,7 @@ import pytest
 
 import freight
 from freight.catalogue import METRICS
+from freight.errors import UnknownVocabulary
 
 HYPS = ["the cat sat on the mat", "a dog barked loudly .", "he said nothing", "rain in spain falls"]
 REFS = ["a cat was sitting on the mat", "the dog was barking .", "he did not speak", "it is sunny"]
@@ -205,7 +206,8 @@ def test_idf_of_one_pair_is_flagged_and_uniform() -> None:
 
 
 def test_unknown_units_are_flagged() -> None:
-    result = freight.load("bert-score").score(["🦖 🦕"], ["🐘 🐁"])
+    with pytest.warns(UnknownVocabulary, match="more than 30% of the units are unknown"):
+        result = freight.load("bert-score").score(["🦖 🦕"], ["🐘 🐁"])
     assert result.flags == (("unknown units 100%",),)
 
 

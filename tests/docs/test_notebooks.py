@@ -21,7 +21,7 @@ def printed(book: Any) -> list[str]:
 @pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
 def test_a_notebook_prints_what_it_says(path: Path) -> None:
     pytest.importorskip("nbclient", reason="nbclient is part of the extra dev")
-    from running import executed
+    from executing import executed
 
     kept = printed(json.loads(path.read_text("utf-8")))
     found = printed(executed(path))

@@ -14,6 +14,7 @@ import freight
 from freight.clouds import Kind
 from freight.encoding.static import Static
 from freight.encoding.vectors import open_vectors
+from freight.errors import UnknownVocabulary
 
 WORDS = ["the", "cat", "dog", "näive", "cat", ". . ."]
 VECTORS = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
@@ -118,7 +119,8 @@ def test_units_of_words(folder: Path) -> None:
 
 def test_unknown_words_are_flagged_or_stand_in(folder: Path) -> None:
     name = f"static:{folder / 'v.bin'}"
-    result = freight.load("wmd", encoder=name).score(["cat zzz", "zzz"], ["cat", "cat"])
+    with pytest.warns(UnknownVocabulary):
+        result = freight.load("wmd", encoder=name).score(["cat zzz", "zzz"], ["cat", "cat"])
     assert result.flags == (("unknown units 50%",), ("empty side", "unknown units 100%"))
     assert np.isnan(result["distance"][1])
     assert result.system["distance"] == pytest.approx(0.0)
