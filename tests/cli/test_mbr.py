@@ -134,3 +134,11 @@ def test_mistakes_are_one_line(
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
+
+
+def test_the_language_is_that_of_the_candidates(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("de.txt").write_text("Der Hund ist nicht im Haus.\nDer Hund und die Katze sind da.\n")
+    assert run(monkeypatch, "de.txt", *HASHED, "--lang", "auto") == 0
+    assert "language: de" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freight.cli import options
+from freight.cli import completing, options
 from freight.cli.options import (
     DEFAULT,
     given,
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from freight.types import Array
 
 _AT_A_TIME = 256
+_LOOKED_AT = 64
+"""Lists that tell the language."""
 
 
 def mbr(
@@ -39,7 +41,14 @@ def mbr(
         typer.Option("-o", "--output", help="Choices, .jsonl .csv .tsv .parquet."),
     ] = None,
     metric: Annotated[
-        str, typer.Option("-m", "--metric", metavar="NAME[:COLUMN]", help="The utility.")
+        str,
+        typer.Option(
+            "-m",
+            "--metric",
+            metavar="NAME[:COLUMN]",
+            help="The utility.",
+            autocompletion=completing.metrics,
+        ),
     ] = DEFAULT,
     encoder: options.EncoderName = None,
     layer: options.Layer = None,
@@ -72,7 +81,12 @@ def mbr(
         import freight
 
         freight.set_threads(threads)
-    named = given(layer=layer, preset=preset) | language_setting(lang, [metric])
+    from freight.data.candidates import CandidateFile
+    from freight.decoding import decode, fitted
+
+    lists = CandidateFile(candidates, encoding)
+    texts = (text for one in islice(lists, _LOOKED_AT) for text in one.references)
+    named = given(layer=layer, preset=preset) | language_setting(lang, [metric], encoder, texts)
     scorer = _scorer(
         metric,
         encoder,
@@ -80,10 +94,6 @@ def mbr(
         {**named, **parse_settings(settings or [])},
         cache,
     )
-    from freight.data.candidates import CandidateFile
-    from freight.decoding import decode, fitted
-
-    lists = CandidateFile(candidates, encoding)
     ready = fitted(scorer, lists)
     with progress(len(lists), "choosing") as tick:
         found = decode(ready, lists, itself, matrix, tick)
