@@ -187,12 +187,7 @@ def _exists(pairs: Pairs) -> Array:
 
 def _inside(pairs: Pairs, cost: Tensor) -> Tensor:
     """1 where both units exist (pair, unit, unit), 0 in the padding."""
-    sides = zip((pairs.hyp_sizes, pairs.ref_sizes), cost.shape[1:], strict=True)
-    hyp, ref = (
-        torch.arange(width, device=cost.device) < torch.as_tensor(n, device=cost.device)[:, None]
-        for n, width in sides
-    )
-    return (hyp[:, :, None] & ref[:, None, :]).to(cost.dtype)
+    return torch.as_tensor(_exists(pairs), device=cost.device).to(cost.dtype)
 
 
 def _similarity(pairs: Pairs) -> Tensor:
