@@ -74,6 +74,16 @@ class Pairs(NamedTuple):
     parts: Parts | None = None
 
     @property
+    def masses(self) -> tuple[Array, Array]:
+        """Of both sides."""
+        return self.hyp_weights, self.ref_weights
+
+    @property
+    def sizes(self) -> tuple[Array, Array]:
+        """Of both sides."""
+        return self.hyp_sizes, self.ref_sizes
+
+    @property
     def cells(self) -> int:
         """How many numbers the costs of these pairs are."""
         return self.hyp_weights.size * self.ref_weights.shape[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,8 +16,8 @@ from freight.pairings import GPU_CELLS, Pairs
 from freight.readouts import Reading
 from freight.results import Column
 from freight.solvers import solve
-from freight.transfers import begun_early, fetching
-from freight.types import Array, Plans
+from freight.transfers import begun_early, fetched, sent
+from freight.types import Array, Plans, Problem
 from freight.weightings import Measures
 
 if TYPE_CHECKING:
@@ -198,36 +198,53 @@ def read(metric: Metric, priced: Priced) -> Scored:
 
 def _readings(metric: Metric, priced: Priced) -> Iterator[tuple[Pairs, Reading, Array]]:
     """Batch by batch; while a GPU makes costs, each thread solves a batch of its own."""
-    costs = ((pairs, fetching(cost.double())) for pairs, cost in priced.batches)
     if priced.device.type != "cuda":
-        for pairs, cost in costs:
+        for pairs, cost in priced.batches:
             yield pairs, *_read(metric, pairs, cost)
         return
     threads = spare_threads()
     with ThreadPoolExecutor(threads, initializer=work_alone) as pool:
-        begun = ((pairs, pool.submit(_read, metric, pairs, cost)) for pairs, cost in costs)
+        begun = ((pairs, pool.submit(_read, metric, pairs, cost)) for pairs, cost in priced.batches)
         for pairs, work in begun_early(begun, threads * GPU_CELLS, lambda one: one[0].cells):
             yield pairs, *work.result()
 
 
-def _read(metric: Metric, pairs: Pairs, cost: Callable[[], Array]) -> tuple[Reading, Array]:
-    plans = solved(metric, pairs, cost())
+def _read(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> tuple[Reading, Array]:
+    plans = solved(metric, pairs, cost)
     converged = np.logical_and.reduce([plan.converged for plan in plans])
     return metric.readout(plans, pairs), converged
 
 
-def solved(metric: Metric, pairs: Pairs, cost: Array) -> list[Plans]:
-    """A plan for each of the metric's problems between these pairs.
+def solved(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]:
+    """A plan for each of the metric's problems between these pairs, in arrays.
 
     None has converged where the cost itself could not be found.
     """
-    masses = pairs.hyp_weights, pairs.ref_weights
-    sizes = pairs.hyp_sizes, pairs.ref_sizes
-    unknown = np.asarray(np.isnan(cost).any(axis=(1, 2)))
+    precise = cost.double()
+    array = fetched(precise)
+    unknown = np.asarray(np.isnan(array).any(axis=(1, 2)))
     if unknown.any():
-        cost = np.where(unknown[:, None, None], 0.0, cost)
-    plans = [solve(problem, cost, *masses, *sizes, strict=False) for problem in metric.problems]
+        array = np.where(unknown[:, None, None], 0.0, array)
+        precise = sent(array, precise.device)
+    plans = [
+        _on_device(problem, pairs, precise, array)
+        if precise.is_cuda and problem.epsilon > 0.0
+        else _solve(problem, pairs, array, pairs.masses)
+        for problem in metric.problems
+    ]
     return [replace(plan, converged=plan.converged & ~unknown) for plan in plans]
+
+
+def _on_device(problem: Problem, pairs: Pairs, cost: torch.Tensor, array: Array) -> Plans:
+    """Solved where the costs are."""
+    plans = _solve(problem, pairs, cost, [sent(mass, cost.device) for mass in pairs.masses])
+    found = (fetched(x) for x in (plans.flow, plans.gap, plans.converged))
+    return Plans(problem, array, *pairs.masses, *pairs.sizes, *found)
+
+
+def _solve(problem: Problem, pairs: Pairs, cost: Any, masses: Sequence[Any]) -> Plans:
+    sizes = pairs.sizes
+    return solve(problem, cost, masses[0], masses[1], sizes[0], sizes[1], strict=False)
 
 
 class Chosen(NamedTuple):

@@ -14,7 +14,6 @@ from freight.pairings import Pairs
 from freight.pipeline import solved
 from freight.shares import Shares
 from freight.sides import Seen, named, seen_side
-from freight.transfers import fetched
 from freight.types import Array, Plans, Problem
 from freight.units import plural
 from freight.weightings import Measures
@@ -82,7 +81,7 @@ class _Stage(NamedTuple):
 
 
 def _solved(metric: Metric, pair: Pair, column: str) -> _Stage:
-    plans = solved(metric, pair.pairs, fetched(pair.cost.double()))
+    plans = solved(metric, pair.pairs, pair.cost)
     score = float(metric.readout(plans, pair.pairs).columns[column][pair.row])
     alone = [_alone(plan, pair.row) for plan in plans]
     shares = metric.readout.shares(column, score, alone)
