@@ -16,7 +16,8 @@ from freight.pairings import GPU_CELLS, Pairs
 from freight.readouts import Reading
 from freight.results import Column
 from freight.solvers import solve
-from freight.transfers import begun_early, fetched, sent
+from freight.solvers.sinkhorn_torch import solved_alone
+from freight.transfers import apart, begun_early, fetched, sent
 from freight.types import Array, Plans, Problem
 from freight.weightings import Measures
 
@@ -204,7 +205,10 @@ def _readings(metric: Metric, priced: Priced) -> Iterator[tuple[Pairs, Reading, 
         return
     threads = spare_threads()
     with ThreadPoolExecutor(threads, initializer=work_alone) as pool:
-        begun = ((pairs, pool.submit(_read, metric, pairs, cost)) for pairs, cost in priced.batches)
+        begun = (
+            (pairs, pool.submit(apart(priced.device, _read), metric, pairs, cost))
+            for pairs, cost in priced.batches
+        )
         for pairs, work in begun_early(begun, threads * GPU_CELLS, lambda one: one[0].cells):
             yield pairs, *work.result()
 
@@ -228,7 +232,7 @@ def solved(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]:
         precise = sent(array, precise.device)
     plans = [
         _on_device(problem, pairs, precise, array)
-        if precise.is_cuda and problem.epsilon > 0.0
+        if solved_alone(problem, precise)
         else _solve(problem, pairs, array, pairs.masses)
         for problem in metric.problems
     ]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 
 from freight.types import Array
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -28,6 +29,22 @@ def fetched(tensor: Tensor) -> Array:
         return tensor.numpy()
     here = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
     return here.copy_(tensor).numpy()
+
+
+def apart(device: torch.device, work: Callable[P, T]) -> Callable[P, T]:
+    """The work on a stream of its own, after all that this thread has asked of the GPU by now.
+
+    It has to wait for its own results: what it was given may be gone once it returns.
+    """
+    asked = torch.cuda.current_stream(device).record_event()
+
+    def done(*args: P.args, **kwargs: P.kwargs) -> T:
+        cuda: Any = torch.cuda
+        with torch.cuda.stream(cuda.Stream(device)):
+            torch.cuda.current_stream(device).wait_event(asked)
+            return work(*args, **kwargs)
+
+    return done
 
 
 def begun_early(

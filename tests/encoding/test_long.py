@@ -59,3 +59,20 @@ def test_a_gpu_scores_as_the_cpu_does(tiny: Path, name: str) -> None:
     ]
     for column in results[0].segments:
         np.testing.assert_allclose(results[0][column], results[1][column], atol=2e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_neighbours_change_no_bit_on_a_gpu(tiny: Path, dtype: str) -> None:
+    encoder = freight.encoder(str(tiny), device="cuda", dtype=dtype)
+    metrics = [freight.load(name, encoder=encoder) for name in ("lazy-emd", "emd", "bert-score")]
+    lengths = [5 + k * 7 % 90 for k in range(400)]
+    hyps = [document(length, k) for k, length in enumerate(lengths)]
+    refs = [document(length + k % 5, 400 + k) for k, length in enumerate(lengths)]
+    together = freight.score_together(metrics, hyps, refs)
+    for k in range(0, 400, 40):
+        alone = freight.score_together(metrics, [hyps[k]], [refs[k]])
+        for one, all_of_them in zip(alone, together, strict=True):
+            for column, values in one.segments.items():
+                assert values[0] == all_of_them[column][k], (column, k)

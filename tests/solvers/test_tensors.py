@@ -78,6 +78,19 @@ def test_tensors_without_gradient_give_the_bits_of_arrays(problem: Problem) -> N
     assert float(one.transport) == pytest.approx(ours.transport[0], abs=1e-15)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("size", [1, 7, 33, 64, 80])
+def test_a_gpu_solves_a_problem_as_the_cpu_does_and_by_itself(size: int) -> None:
+    problem = BLURRED[0]
+    data = tensors("cuda", pairs=300, n=size, m=max(1, size - 3))
+    together = freight.solve(problem, *data)
+    ours = freight.solve(problem, *(x.cpu().numpy() for x in data))
+    np.testing.assert_allclose(together.flow.cpu(), ours.flow, atol=1e-8)
+    if size <= 64:
+        alone = [freight.solve(problem, *(x[k : k + 1] for x in data)).flow[0] for k in range(9)]
+        assert torch.equal(torch.stack(alone), together.flow[:9])
+
+
 @blurred
 def test_the_gradient_of_regularised_is_the_plan(problem: Problem) -> None:
     cost, hyp, ref = tensors()

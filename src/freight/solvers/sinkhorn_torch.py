@@ -19,8 +19,8 @@ from freight.types import Problem
 
 _ABSENT = -1e30
 _ROUND = 8
-WIDEST = 64
-"""Wider problems do not fit into one kernel."""
+_WIDEST = 64
+"""Wider problems do not fit into the registers of one program."""
 
 
 class _Side(NamedTuple):
@@ -105,7 +105,7 @@ def _sweep_until(
 ) -> tuple[Tensor, Tensor]:
     """The potentials at which no problem's want to move by more than `aim`, or those at the cap."""
     best = 2.0 / (1.0 + math.sqrt(max(1.0 - hyp.share * ref.share, 1e-3)))
-    if cost.is_cuda and max(cost.shape[1:]) <= WIDEST and (fused := _fused(cost.device)):
+    if fused := _fused(cost):
         bases, present = (hyp.base, ref.base), (hyp.present, ref.present)
         shares = hyp.share, ref.share
         return fused(cost, bases, present, shares, epsilon, aim, best, cap, _ABSENT)
@@ -128,9 +128,21 @@ def _sweep_until(
     return phi, psi
 
 
+def solved_alone(problem: Problem, cost: Tensor) -> bool:
+    """Whether the bits of a plan here are those of its own problem, whatever its neighbours."""
+    relaxed = max(problem.hyp, problem.ref) < math.inf
+    return problem.epsilon > 0.0 and relaxed and _fused(cost) is not None
+
+
+def _fused(cost: Tensor) -> Callable[..., tuple[Tensor, Tensor]] | None:
+    """All sweeps in one kernel, for problems that fit into it."""
+    fits = cost.is_cuda and max(cost.shape[1:]) <= _WIDEST
+    return _compiled(cost.device) if fits else None
+
+
 @cache
-def _fused(device: torch.device) -> Callable[..., tuple[Tensor, Tensor]] | None:
-    """All sweeps in one kernel, where `triton` is there and can compile it."""
+def _compiled(device: torch.device) -> Callable[..., tuple[Tensor, Tensor]] | None:
+    """The kernel, where `triton` is there and can compile it."""
     try:
         from freight.solvers.sinkhorn_fused import fused_potentials
 
@@ -139,7 +151,7 @@ def _fused(device: torch.device) -> Callable[..., tuple[Tensor, Tensor]] | None:
         fused_potentials(
             one[None], (one, one), (there, there), (0.5, 0.5), 1.0, 1.0, 1.0, 8, _ABSENT
         )
-    except (ImportError, RuntimeError):
+    except Exception:  # what a compiler that is not set up raises, it does not say
         return None
     return fused_potentials
 
