@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -40,8 +41,7 @@ def encoded_chunks(
             yield chunk, encode_chunk(metrics, chunk, {}, told(chunk))
         return
     memory = min(torch.cuda.get_device_properties(gpu).total_memory for gpu in gpus)
-    cuda: Any = torch.cuda
-    sides = [cuda.Stream(gpu) for gpu in gpus]
+    sides = [_side(gpu) for gpu in gpus]
 
     def prepare(chunk: Chunk) -> Prepared:
         able = [encoder for encoder in encoders_of(metrics) if hasattr(encoder, "prepare")]
@@ -63,6 +63,14 @@ def ahead(make: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     with ThreadPoolExecutor(1) as worker:
         for begun in begun_early(worker.submit(make, item) for item in items):
             yield begun.result()
+
+
+@cache
+def _side(gpu: torch.device) -> torch.cuda.Stream:
+    """The encoders' stream, always the same: torch has 32, and a new one may be some other's."""
+    cuda: Any = torch.cuda
+    stream: torch.cuda.Stream = cuda.Stream(gpu)
+    return stream
 
 
 def _beside(sides: Sequence[torch.cuda.Stream], work: Callable[[], list[Encoded]]) -> list[Encoded]:

@@ -45,14 +45,16 @@ class Chunk:
 
 
 def chunks(segments: Iterable[Segment], times: int = 1) -> Iterator[Chunk]:
-    """Cut a stream of segments into chunks, so many times as large as the least ones.
+    """Cut a stream of segments into chunks, each twice as large as the last, up to so many times.
 
-    Where depends on nothing but the stream and that number; no score depends on either.
+    Work begins soon that way. Where it is cut depends on nothing but the stream and that number; no
+    score depends on either.
     """
     place: dict[str, int] = {}
     index: list[int] = []
     owner: list[int] = []
     size = count = 0
+    now = 1
     for hyp, refs in segments:
         for ref in refs:
             index.append(place.setdefault(hyp, len(place)))
@@ -61,9 +63,10 @@ def chunks(segments: Iterable[Segment], times: int = 1) -> Iterator[Chunk]:
             size += len(ref)
         size += len(hyp)
         count += 1
-        if len(owner) >= times * PAIRS or size >= times * CHARACTERS:
+        if len(owner) >= now * PAIRS or size >= now * CHARACTERS:
             yield _chunk(place, index, owner)
             place, index, owner, size, count = {}, [], [], 0, 0
+            now = min(2 * now, times)
     if owner:
         yield _chunk(place, index, owner)
 

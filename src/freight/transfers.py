@@ -34,13 +34,14 @@ def fetched(tensor: Tensor) -> Array:
 def apart(device: torch.device, work: Callable[P, T]) -> Callable[P, T]:
     """The work on a stream of its own, after all that this thread has asked of the GPU by now.
 
-    It has to wait for its own results: what it was given may be gone once it returns.
+    It has to wait for its own results: what it was given may be gone once it returns. Streams come
+    from a pool for each priority, over and over: an urgent one is never the encoder's.
     """
     asked = torch.cuda.current_stream(device).record_event()
 
     def done(*args: P.args, **kwargs: P.kwargs) -> T:
         cuda: Any = torch.cuda
-        with torch.cuda.stream(cuda.Stream(device)):
+        with torch.cuda.stream(cuda.Stream(device, priority=-1)):
             torch.cuda.current_stream(device).wait_event(asked)
             return work(*args, **kwargs)
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from threading import Lock
 from typing import Any
 
 import torch
@@ -23,6 +25,9 @@ _SIGHTS = 4
 """A shape is worth recording when it has been met so many times."""
 
 _Key = tuple[Any, ...]
+
+_ONE = Lock()
+"""Recordings are made one after the other, on the stream of their device."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +84,21 @@ class Recorder:
             self._pool = torch.cuda.graph_pool_handle()
         inputs = {name: x.clone() for name, x in arrays.items()}
         graph = torch.cuda.CUDAGraph()
-        recording = torch.cuda.graph(graph, self._pool, capture_error_mode="thread_local")
+        stream = _stream(self.model.device)
+        recording = torch.cuda.graph(graph, self._pool, stream, capture_error_mode="thread_local")
         try:
-            with recording:
+            with _ONE, recording:
                 states = hidden_states(self.model, {**inputs, **numbers}, layers)
         except RuntimeError:
             self.able = False
         else:
             cuda: Any = torch.cuda
             self._known[key] = _Recording(graph, inputs, states, cuda.Event())
+
+
+@cache
+def _stream(device: torch.device) -> torch.cuda.Stream:
+    """Where recordings are made, and nothing else is done."""
+    cuda: Any = torch.cuda
+    stream: torch.cuda.Stream = cuda.Stream(device)
+    return stream
