@@ -89,7 +89,7 @@ def measure(
         started = time.perf_counter()
         plain(model, tokens, part.layers)
         middle = time.perf_counter()
-        segments = [(hyp, [ref]) for hyp, ref in zip(hyps[:count], refs[:count], strict=True)]
+        segments = [(hyp, (ref,)) for hyp, ref in zip(hyps[:count], refs[:count], strict=True)]
         done = sum(len(result) for (result,) in score_stream([metric], segments))
         ended = time.perf_counter()
         if turn:

@@ -4,6 +4,7 @@ import ast
 import importlib
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -97,5 +98,9 @@ def test_everything_public_says_what_it_is() -> None:
     for name in freight.__all__:
         assert getattr(freight, name).__doc__, name
     for path in modules():
+        assert ast.get_docstring(ast.parse(path.read_text())), path
+    for path in modules():
+        if path.stem == "sinkhorn_fused" and not find_spec("triton"):
+            continue  # torch brings it along where there are GPUs
         name = ".".join(("freight", *path.relative_to(PACKAGE).with_suffix("").parts))
-        assert importlib.import_module(name.removesuffix(".__init__")).__doc__, name
+        importlib.import_module(name.removesuffix(".__init__"))

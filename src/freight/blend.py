@@ -11,7 +11,7 @@ import numpy as np
 from freight.explaining import Composition, explain
 from freight.explanations import Explanation
 from freight.metric import Metric
-from freight.pipeline import Chunk, Scored
+from freight.pipeline import UNFLAGGED, Chunk, Scored
 from freight.results import Column, Result
 from freight.scoring import Refs, check_references, result_of, score_together
 from freight.signatures import signed
@@ -64,7 +64,7 @@ class Blend:
     def read(self, chunk: Chunk, scored: Sequence[Scored]) -> Result:
         """The result of a chunk out of the scores of the parts."""
         columns = self.mixture([scores for scores, _ in scored])
-        flags = [set[str]().union(*found) for found in zip(*(f for _, f in scored), strict=True)]
+        flags = [UNFLAGGED.union(*found) for found in zip(*(f for _, f in scored), strict=True)]
         result = result_of(self, (columns, flags), chunk.segments)
         values = np.stack([result[column.name] for column in self.columns], axis=1)
         known = np.isfinite(values).all(axis=1)

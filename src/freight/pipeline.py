@@ -16,7 +16,7 @@ from freight.pairings import GPU_CELLS, Pairs
 from freight.readouts import Reading
 from freight.results import Column
 from freight.solvers import solve
-from freight.solvers.sinkhorn_torch import solved_alone
+from freight.solvers.tensors import solved_alone
 from freight.transfers import apart, begun_early, fetched, sent
 from freight.types import Array, Plans, Problem
 from freight.weightings import Measures
@@ -31,8 +31,10 @@ CHARACTERS = 2**19
 Segment = tuple[str, Sequence[str]]
 """A hypothesis and its references."""
 
-Scored = tuple[dict[str, Array], list[set[str]]]
+Scored = tuple[dict[str, Array], list[frozenset[str]]]
 """Scores by column, and flags, of every pair."""
+
+UNFLAGGED: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,10 +131,20 @@ def read_chunk(metrics: Sequence[Metric], chunk: Chunk, encoded: Iterable[Encode
 
 def noted(scored: Scored, cloud: Cloud, index: Array) -> Scored:
     """The same with what is worth knowing of the texts of each pair among its flags."""
+    scores, flags = scored
     notes = cloud.notes
-    for found, (hyp, ref) in zip(scored[1], index.tolist(), strict=True):
-        found.update(notes[hyp], notes[ref])
-    return scored
+    return scores, _noting(_noting(flags, index[:, 0], notes), index[:, 1], notes)
+
+
+def _noting(
+    flags: Sequence[frozenset[str]], texts: Array, notes: Sequence[tuple[str, ...]]
+) -> list[frozenset[str]]:
+    """Flags of pairs with the notes of a text of each, which hardly any has."""
+    found = list(flags)
+    noticed = np.fromiter(map(bool, notes), bool, len(notes))
+    for k in np.flatnonzero(noticed[texts]):
+        found[k] |= set(notes[texts[k]])
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +156,7 @@ class Priced:
     """
 
     empty: Array  # (pair, 2)
-    flags: Sequence[set[str]]
+    flags: Sequence[frozenset[str]]
     device: torch.device
     batches: Iterable[tuple[Pairs, torch.Tensor]]
 
@@ -164,9 +176,10 @@ def score_measures(metric: Metric, hyp: Measures, ref: Measures, index: Array) -
 def price(metric: Metric, hyp: Measures, ref: Measures, index: Array) -> Priced:
     """The pairs of an index (pair, 2) of measures, and what moving costs in each."""
     empty = np.stack((hyp.empty[index[:, 0]], ref.empty[index[:, 1]]), axis=1)
-    flags = [{*hyp.notes[h], *ref.notes[r]} for h, r in index.tolist()]
+    flags = _noting([UNFLAGGED] * len(index), index[:, 0], hyp.notes)
+    flags = _noting(flags, index[:, 1], ref.notes)
     for k in np.flatnonzero(empty.any(axis=1)):
-        flags[k].add("both sides empty" if empty[k].all() else "empty side")
+        flags[k] |= {"both sides empty" if empty[k].all() else "empty side"}
     whole = np.flatnonzero(~empty.any(axis=1))
     gathered = metric.pairing(hyp, ref, index[whole]) if len(whole) else ()
     named = (pairs._replace(which=whole[pairs.which]) for pairs in gathered)
@@ -182,7 +195,7 @@ def _cost(metric: Metric, pairs: Pairs) -> torch.Tensor:
 
 def read(metric: Metric, priced: Priced) -> Scored:
     """Solve the metric's problems and read its columns; an empty side gets what they declare."""
-    empty, flags = priced.empty, [set(found) for found in priced.flags]
+    empty, flags = priced.empty, list(priced.flags)
     scores = {column.name: np.full(len(empty), np.nan) for column in metric.columns}
     for column in metric.columns:
         scores[column.name][empty.any(axis=1)] = column.worst
@@ -192,9 +205,9 @@ def read(metric: Metric, priced: Priced) -> Scored:
             scores[name][pairs.which] = values
         for flag, raised in reading.flags.items():
             for k in pairs.which[raised]:
-                flags[k].add(flag)
+                flags[k] |= {flag}
         for k in pairs.which[~converged]:
-            flags[k].add("not converged")
+            flags[k] |= {"not converged"}
             for values in scores.values():
                 values[k] = np.nan
     return scores, flags

@@ -13,7 +13,7 @@ from freight.ahead import encoded_chunks
 from freight.clouds import Tick
 from freight.errors import InvalidInput, UnknownVocabulary
 from freight.languages import UNKNOWN, vocabulary_note
-from freight.pipeline import Chunk, Scored, Segment, read_chunk, reduce_references
+from freight.pipeline import UNFLAGGED, Chunk, Scored, Segment, read_chunk, reduce_references
 from freight.results import Column, Result
 from freight.types import Array
 
@@ -87,10 +87,11 @@ def result_of(scorer: Scorer, scored: Scored, segments: Array) -> Result:
     """From scores and flags a pair to a result a segment."""
     scores, flags = scored
     chosen = reduce_references(scorer.columns, scores, segments, scorer.references)
-    kept: list[set[str]] = [set() for _ in range(int(segments[-1]) + 1)]
+    kept = [UNFLAGGED] * (int(segments[-1]) + 1)
     for segment, found in zip(segments, flags, strict=True):
-        kept[segment].update(found)
-    shown = tuple(tuple(sorted(found)) for found in kept)
+        if found:
+            kept[segment] |= found
+    shown = tuple(tuple(sorted(found)) if found else () for found in kept)
     values = chosen.scores, chosen.winners, shown
     return Result(scorer.name, scorer.columns, values[0], values[1], values[2], scorer.signature)
 
@@ -181,7 +182,7 @@ def pair_up(
         _check(hyp, f"{names[0]}[{k}]")
         several: Any = given
         if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)):
-            several = [given]
+            several = (given,)
         if not len(several):
             raise InvalidInput(f"{names[1]}[{k}] is an empty list; give at least one reference")
         for r, ref in enumerate(several):

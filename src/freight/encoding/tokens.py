@@ -52,8 +52,7 @@ class Tokeniser:
     def __call__(self, texts: Sequence[str]) -> Tokens:
         """Tokenise; white space around a text is no part of it, and half a character is unknown."""
         encodings = self._whole().encode_batch_fast(_cleaned(texts), **_BARE)
-        found = [encoding.ids for encoding in encodings]
-        counts = np.fromiter(map(len, found), np.int64, len(found))
+        counts = np.fromiter(map(len, encodings), np.int64, len(encodings))
         offsets = np.concatenate(([0], np.cumsum(counts + self.frame.size)))
         inner = self._inner(offsets)
         ids = np.zeros(int(offsets[-1]), np.int64)
@@ -62,7 +61,9 @@ class Tokeniser:
             ids[offsets[:-1] + place] = token
         for place, token in enumerate(self.frame.closing, -len(self.frame.closing)):
             ids[offsets[1:] + place] = token
-        ids[inner] = np.fromiter(chain.from_iterable(found), np.int64, len(inner))
+        # A list a text, all at once, would send the garbage collector round and round.
+        found = chain.from_iterable(encoding.ids for encoding in encodings)
+        ids[inner] = np.fromiter(found, np.int64, len(inner))
         kind[inner] = self._kinds[ids[inner]]
         places = Places(lambda: self._spans(texts, offsets))
         return Tokens(tuple(texts), offsets, ids, kind, places)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from freight.pipeline import Chunk
+from freight.pipeline import UNFLAGGED, Chunk
 from freight.run.shards import Record, Task
 from freight.scoring import Scorer
 from freight.types import Array
@@ -74,7 +74,7 @@ def _system(metric: Scorer, tally: Array) -> dict[str, float]:
     """System scores out of a tally: only a result knows how, so one is made of nothing."""
     chunk = Chunk(["a"], np.zeros((1, 2), np.int64), np.zeros(1, np.int64))
     nothing = [
-        ({column.name: np.zeros(1) for column in part.columns}, [set[str]()])
+        ({column.name: np.zeros(1) for column in part.columns}, [UNFLAGGED])
         for part in metric.parts
     ]
     return metric.read(chunk, nothing).system_of(tally)

@@ -7,8 +7,6 @@ refreshes are float64, kernels have the caller's precision.
 """
 
 import math
-from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -19,8 +17,6 @@ from freight.types import Problem
 
 _ABSENT = -1e30
 _ROUND = 8
-_WIDEST = 64
-"""Wider problems do not fit into the registers of one program."""
 
 
 class _Side(NamedTuple):
@@ -34,11 +30,6 @@ class _Side(NamedTuple):
     @property
     def held(self) -> bool:
         return self.penalty == math.inf
-
-    @property
-    def base(self) -> Tensor:
-        """What a potential is where the other side asks for nothing."""
-        return self.share * self.weights.where(self.present, 1.0).log()
 
     def of(self, going: Tensor) -> "_Side":
         return self._replace(weights=self.weights[going], present=self.present[going])
@@ -105,10 +96,6 @@ def _sweep_until(
 ) -> tuple[Tensor, Tensor]:
     """The potentials at which no problem's want to move by more than `aim`, or those at the cap."""
     best = 2.0 / (1.0 + math.sqrt(max(1.0 - hyp.share * ref.share, 1e-3)))
-    if fused := _fused(cost):
-        bases, present = (hyp.base, ref.base), (hyp.present, ref.present)
-        shares = hyp.share, ref.share
-        return fused(cost, bases, present, shares, epsilon, aim, best, cap, _ABSENT)
     phi, psi = (torch.where(side.present, 0.0, _ABSENT).double() for side in (hyp, ref))
     going = torch.arange(len(cost), device=cost.device)
     factor = torch.ones(len(cost), 1, dtype=torch.float64, device=cost.device)
@@ -128,34 +115,6 @@ def _sweep_until(
     return phi, psi
 
 
-def solved_alone(problem: Problem, cost: Tensor) -> bool:
-    """Whether the bits of a plan here are those of its own problem, whatever its neighbours."""
-    relaxed = max(problem.hyp, problem.ref) < math.inf
-    return problem.epsilon > 0.0 and relaxed and _fused(cost) is not None
-
-
-def _fused(cost: Tensor) -> Callable[..., tuple[Tensor, Tensor]] | None:
-    """All sweeps in one kernel, for problems that fit into it."""
-    fits = cost.is_cuda and max(cost.shape[1:]) <= _WIDEST
-    return _compiled(cost.device) if fits else None
-
-
-@cache
-def _compiled(device: torch.device) -> Callable[..., tuple[Tensor, Tensor]] | None:
-    """The kernel, where `triton` is there and can compile it."""
-    try:
-        from freight.solvers.sinkhorn_fused import fused_potentials
-
-        one = torch.ones((1, 1), dtype=torch.float64, device=device)
-        there = one > 0
-        fused_potentials(
-            one[None], (one, one), (there, there), (0.5, 0.5), 1.0, 1.0, 1.0, 8, _ABSENT
-        )
-    except Exception:  # what a compiler that is not set up raises, it does not say
-        return None
-    return fused_potentials
-
-
 def _relaxed(residual: Tensor, mark: Tensor, best: float) -> Tensor:
     """Over-relax what has come close; half as much where that made things worse, far from the end.
 
@@ -171,7 +130,7 @@ def _round(state: _State, epsilon: float, first: bool) -> tuple[_State, Tensor]:
     """A few sweeps, and the last largest wish of each problem."""
     cost, hyp, ref, phi, psi = state.cost, state.hyp, state.ref, state.phi, state.psi
     rows, columns = state.rows, state.columns
-    bases = [side.base for side in (hyp, ref)]
+    bases = [side.share * side.weights.where(side.present, 1.0).log() for side in (hyp, ref)]
     factors = [state.factor * side.present for side in (hyp, ref)]
     before = targets = [phi, psi]
     for sweep in range(_ROUND):

@@ -1,6 +1,8 @@
 """Problems that come as tensors: what stays on their device, and what visits the CPU."""
 
 import math
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,11 @@ from freight.solvers.batches import Batch, Solved, Terms
 from freight.solvers.checks import check_data
 from freight.solvers.implicit import differentiable, without_gradient
 from freight.solvers.sinkhorn_torch import sinkhorn_tensors
+from freight.transfers import sent
 from freight.types import Array, Problem
+
+_WIDEST = 64
+"""Wider problems do not fit into the registers of one program."""
 
 
 def to_array(x: Any) -> Array:
@@ -67,29 +73,63 @@ def _arrays(batch: Batch) -> Batch:
     return Batch(*(to_array(x) for x in batch))
 
 
+def solved_alone(problem: Problem, cost: Tensor) -> bool:
+    """Whether a kernel of the GPU solves each of these by itself, whatever its neighbours."""
+    priced = max(problem.hyp, problem.ref) < math.inf
+    small = cost.is_cuda and max(cost.shape[1:]) <= _WIDEST
+    return problem.epsilon > 0 and priced and small and _fused() is not None
+
+
+@cache
+def _fused() -> Callable[..., tuple[Tensor, Tensor, Tensor]] | None:
+    """The kernel, where `triton` is there and can compile it."""
+    try:
+        from freight.solvers.sinkhorn_fused import fused_plans
+
+        one = torch.ones((1, 1, 1), dtype=torch.float64, device="cuda")
+        sizes = torch.ones(1, dtype=torch.int64, device="cuda")
+        fused_plans(Terms(1.0, 1.0, 1.0, 0.1, 8), one, (one[0], one[0]), (sizes, sizes))
+    except Exception:  # a compiler that is not set up raises what it likes
+        return None
+    return fused_plans
+
+
 def _entropic(problem: Problem, batch: Batch, terms: Terms, single: bool) -> Solved:
+    cost, hyp_weights, ref_weights = (torch.as_tensor(x) for x in batch[:3])
+    with torch.no_grad():
+        fused = _fused() if solved_alone(problem, cost) else None
+        if fused:
+            sizes = [sent(size, cost.device) for size in batch[3:]]
+            found = fused(terms, cost, (hyp_weights, ref_weights), sizes)
+        else:
+            found = _swept(problem, batch, terms, single)
+        flow, gap, converged = _rescued(found, batch, terms, single)
+    if any(x.requires_grad for x in (cost, hyp_weights, ref_weights)):
+        flow = differentiable(problem, cost, hyp_weights, ref_weights, flow)
+    return Solved(flow.to(cost.dtype), gap.to(cost.dtype), converged)  # type: ignore[arg-type]
+
+
+def _swept(
+    problem: Problem, batch: Batch, terms: Terms, single: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """All problems of the batch together, sweep by sweep."""
     cost, hyp_weights, ref_weights = (torch.as_tensor(x) for x in batch[:3])
     hyp_inside, ref_inside = (
         torch.arange(width, device=cost.device) < torch.as_tensor(size, device=cost.device)[:, None]
         for width, size in zip(cost.shape[1:], batch[3:], strict=True)
     )
-    with torch.no_grad():
-        hyp = hyp_weights.where(hyp_inside, 0.0)
-        ref = ref_weights.where(ref_inside, 0.0)
-        inside = hyp_inside[:, :, None] & ref_inside[:, None, :]
-        clean = cost.where(inside, 0.0)
-        held = problem.hyp == problem.ref == math.inf
-        if not _sound(clean, hyp, ref, held):
-            check_data(_arrays(batch), terms, single)
-        if held:
-            ref = ref * (hyp.sum(-1, keepdim=True) / ref.sum(-1, keepdim=True))
-        hyp_present = hyp > 0 if terms.hyp else hyp_inside
-        ref_present = ref > 0 if terms.ref else ref_inside
-        found = sinkhorn_tensors(problem, terms, clean, hyp, ref, hyp_present, ref_present)
-        flow, gap, converged = _rescued(found, batch, terms)
-    if any(x.requires_grad for x in (cost, hyp_weights, ref_weights)):
-        flow = differentiable(problem, cost, hyp_weights, ref_weights, flow)
-    return Solved(flow.to(cost.dtype), gap.to(cost.dtype), converged)  # type: ignore[arg-type]
+    hyp = hyp_weights.where(hyp_inside, 0.0)
+    ref = ref_weights.where(ref_inside, 0.0)
+    inside = hyp_inside[:, :, None] & ref_inside[:, None, :]
+    clean = cost.where(inside, 0.0)
+    held = problem.hyp == problem.ref == math.inf
+    if not _sound(clean, hyp, ref, held):
+        check_data(_arrays(batch), terms, single)
+    if held:
+        ref = ref * (hyp.sum(-1, keepdim=True) / ref.sum(-1, keepdim=True))
+    hyp_present = hyp > 0 if terms.hyp else hyp_inside
+    ref_present = ref > 0 if terms.ref else ref_inside
+    return sinkhorn_tensors(problem, terms, clean, hyp, ref, hyp_present, ref_present)
 
 
 def _sound(cost: Tensor, hyp: Tensor, ref: Tensor, held: bool) -> bool:
@@ -103,14 +143,16 @@ def _sound(cost: Tensor, hyp: Tensor, ref: Tensor, held: bool) -> bool:
 
 
 def _rescued(
-    found: tuple[Tensor, Tensor, Tensor], batch: Batch, terms: Terms
+    found: tuple[Tensor, Tensor, Tensor], batch: Batch, terms: Terms, single: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What the device's sweeps left unfinished, finished by the CPU's Newton steps."""
     flow, gap, converged = found
     if bool(converged.all()):
         return found
+    arrays = _arrays(batch)
+    check_data(arrays, terms, single)
     left = (~converged).nonzero()[:, 0]
-    rest = Batch(*(to_array(x)[to_array(left)] for x in batch))
+    rest = Batch(*(x[to_array(left)] for x in arrays))
     solved = (torch.as_tensor(x, device=flow.device) for x in solve_arrays(rest, terms))
     flow[left], gap[left], converged[left] = solved
     return flow, gap, converged

@@ -13,7 +13,7 @@ import numpy as np
 
 from freight.errors import InvalidInput, MissingPart
 from freight.metric import Metric
-from freight.pipeline import Chunk, Scored
+from freight.pipeline import UNFLAGGED, Chunk, Scored
 from freight.results import Column, Result
 from freight.scoring import Refs, check_references, result_of, score_together
 from freight.signatures import signed
@@ -128,11 +128,11 @@ class Lexical:
             return self._together(result, chunk, empty)
         return result
 
-    def _flags(self, chunk: Chunk, empty: Array) -> list[set[str]]:
+    def _flags(self, chunk: Chunk, empty: Array) -> list[frozenset[str]]:
         notes = [self.measure.notes(text) for text in chunk.texts]
-        flags = [notes[hyp] | notes[ref] for hyp, ref in chunk.index]
+        flags = [UNFLAGGED | notes[hyp] | notes[ref] for hyp, ref in chunk.index]
         for k in np.flatnonzero(empty.any(axis=1)):
-            flags[k] = {"both sides empty" if empty[k].all() else "empty side"}
+            flags[k] = frozenset(["both sides empty" if empty[k].all() else "empty side"])
         return flags
 
     def _reduced(self, tallies: Array, segments: Array, winners: Array) -> Array:
