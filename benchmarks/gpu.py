@@ -98,7 +98,7 @@ def measure(
     shares = ", ".join(f"{stage} {share:.0%}" for stage, share in split(part, segments).items())
     print(
         f"{name:16} {max(ours):9,.0f} pairs/s, encoder alone {max(alone):9,.0f}:"
-        f" {max(ours) / max(alone):.2f} ({shares})",
+        f" {max(ours) / max(alone):.2f} ({shares}), {1e8 / max(ours) / 3600:.1f} GPU-hours for 1e8",
         flush=True,
     )
 
