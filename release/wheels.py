@@ -6,6 +6,7 @@ hard links, so that torch is unpacked once, and pip adds the extra.
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -45,8 +46,13 @@ def main() -> None:
 
 def extras() -> list[str]:
     """What can be installed besides, `all` included."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return [name for name in project["optional-dependencies"] if name != "dev"]
+    return [name for name in _asked() if name != "dev"]
+
+
+def promised(extra: str) -> list[str]:
+    """What an extra brings: itself, or those that it gathers."""
+    gathered = re.findall(r"freight\[(.*?)\]", " ".join(_asked().get(extra, ())))
+    return ",".join(gathered).split(",") if gathered else [extra] if extra else []
 
 
 def tried(place: Path, wheel: Path, extra: str) -> bool:
@@ -61,11 +67,17 @@ def tried(place: Path, wheel: Path, extra: str) -> bool:
     subprocess.run([*pip, wanted], check=True)
     subprocess.run([python, "-m", "pip", "check"], check=True, stdout=subprocess.DEVNULL)
     installed = time.perf_counter()
-    promised = {"": [], "all": [name for name in extras() if name != "all"]}.get(extra, [extra])
-    done = subprocess.run([python, str(PROMISES), *promised])
+    done = subprocess.run([python, str(PROMISES), *promised(extra)])
     times = f"{installed - start:.0f} s to install, {time.perf_counter() - installed:.0f} s to try"
     print(f"{extra or BARE}: {'ok' if not done.returncode else 'FAILED'}, {times}", flush=True)
     return not done.returncode
+
+
+def _asked() -> dict[str, list[str]]:
+    """What each extra asks for."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    found: dict[str, list[str]] = project["optional-dependencies"]
+    return found
 
 
 if __name__ == "__main__":

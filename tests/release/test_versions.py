@@ -7,6 +7,7 @@ import pytest
 from packaging.version import Version
 
 import freight
+import promises
 import versions
 import wheels
 
@@ -38,6 +39,13 @@ def test_every_extra_is_tried_and_documented() -> None:
     page = (ROOT / "docs/installing.md").read_text()
     for extra in wheels.extras():
         assert f"| `{extra}` |" in page, extra
+    assert promises.PROMISES.keys() == {*wheels.extras()} - {"all"}
+
+
+def test_all_brings_whatever_is_not_for_the_documentation() -> None:
+    assert {*wheels.promised("all")} == {*wheels.extras()} - {"all", "docs"}
+    assert wheels.promised("zh") == ["zh"]
+    assert wheels.promised("") == []
 
 
 def test_no_dependency_is_pinned_for_users() -> None:

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from urllib.error import URLError
+from urllib.request import urlopen
 
 import pytest
 
@@ -45,6 +46,18 @@ def test_it_answers_and_stops_once_what_is_in_flight_is_answered() -> None:
             service.ask("/health")
     assert [status for status, _ in answers] == [200] * 4
     assert all(len(json.loads(b)["metrics"][0]["references"]) == 200 for _, b in answers)
+
+
+def test_the_address_takes_questions_as_soon_as_it_is_said() -> None:
+    command = [*COMMAND, "--port", "0", "--encoder", "hashed"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().split()[-1]
+            with urlopen(address, timeout=300) as page:
+                assert b"<html" in page.read()
+        finally:
+            process.terminate()
 
 
 def slow_body() -> bytes:

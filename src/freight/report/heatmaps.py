@@ -152,7 +152,7 @@ def _figure(blocks: Sequence[Sequence[_Map]], letters: Lettering) -> Figure:
 def _draw(axes: Axes, one: _Map, letters: Lettering) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
-    colours = LinearSegmentedColormap.from_list(one.kind, _COLOURS[one.kind])
+    colours = LinearSegmentedColormap.from_list(one.kind, [*_COLOURS[one.kind]])
     axes.imshow(one.values, cmap=colours, vmin=0, vmax=one.top, aspect="equal")
     rows, columns = ([letters.drawn(x) for x in names] for names in (one.rows, one.columns))
     axes.set_xticks(range(len(columns)), columns, rotation=90 if max(map(len, columns)) > 2 else 0)

@@ -63,12 +63,16 @@ def serve(
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """The socket, before anything is loaded: a port that is taken is one line."""
+    """The socket, before anything is loaded: a port that is taken is one line.
+
+    It listens at once, so that whoever reads the address and asks is answered, if not yet.
+    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         found = socket.socket(family, socket.SOCK_STREAM)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((host, port))
+        found.listen()
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InvalidInput(

@@ -60,14 +60,14 @@ def count_pairs(corpus: Packed, window: int | None = None, tick: Tick | None = N
 
 def _whole(ids: Array, texts: Array, words: int) -> Any:
     """Every pair of a text, less each position with itself."""
-    from scipy.sparse import csr_array, diags_array
+    from scipy.sparse import csr_array
 
     if not len(ids):
         return csr_array((words, words))
     rows = texts - texts[0]
     present = csr_array((np.ones(len(ids)), (rows, ids)), shape=(rows[-1] + 1, words))
-    alone = np.bincount(ids, minlength=words).astype(float)
-    pairs = present.T @ present - diags_array(alone, format="csr")
+    alone = csr_array((np.ones(len(ids)), (ids, ids)), shape=(words, words))
+    pairs = present.T @ present - alone
     pairs.eliminate_zeros()
     return pairs
 
