@@ -1,4 +1,5 @@
-"""STD, semantic travel distance: Li et al., "Semantic Travel Distance ...", TASLP 2019.
+"""STD, semantic travel distance: Li et al., "STD: An Automatic Evaluation Metric for Machine
+Translation Based on Word Embeddings", IEEE/ACM TASLP 2019.
 
 By default as the authors' code computes it: what both texts put on the same n-gram stays where it
 is, so that word order never touches shared n-grams. `shared="moved"` solves the linear program as
