@@ -65,13 +65,7 @@ FEATURES: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", type=int, default=100, help="of each language pair")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--resamples", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    freight.set_threads(arguments.threads)
+    arguments = asked(__doc__)
     judged = sampled(arguments.rows, arguments.seed)
     memories = Memories()
     rehearsal = Rehearsal(zip(judged.hyps, judged.refs, strict=True))
@@ -85,6 +79,18 @@ def main() -> None:
             print(name, file=sys.stderr, flush=True)
         print(f"## {title}\n\n{table(judged, scores, arguments.resamples)}", flush=True)
     print(f"## Features\n\n{told_apart(judged, memories, arguments.seed)}")
+
+
+def asked(about: str) -> argparse.Namespace:
+    """What the command line says, its threads set."""
+    parser = argparse.ArgumentParser(description=about.split("\n")[0])
+    parser.add_argument("--rows", type=int, default=100, help="of each language pair")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--resamples", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    freight.set_threads(arguments.threads)
+    return arguments
 
 
 def sampled(rows: int, seed: int) -> Judgements:

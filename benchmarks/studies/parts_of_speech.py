@@ -1,7 +1,7 @@
 """Parts of speech in the cost of Lazy-EMD, against people: a table of Markdown.
 
     pip install HanTa
-    python benchmarks/studies/parts_of_speech.py [--rows 500] [--threads 1] [--resamples 300]
+    python benchmarks/studies/parts_of_speech.py [--rows 100] [--threads 1] [--resamples 300]
 
 The Hanover Tagger brings a model of English along, so that nothing is fetched; here it is the one
 part of a pipeline of spaCy's. Rows are those of `future_work.py`.
@@ -9,7 +9,6 @@ part of a pipeline of spaCy's. Rows are those of `future_work.py`.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from functools import cache
 from typing import Any
@@ -19,7 +18,7 @@ from spacy.language import Language
 
 import freight
 from freight.rehearsal import Memories, Rehearsal
-from future_work import sampled, table
+from future_work import asked, sampled, table
 
 PARTS = {
     "AJ": "ADJ", "AT": "DET", "AV": "ADV", "CJC": "CCONJ", "CJ": "SCONJ", "CRD": "NUM",
@@ -31,13 +30,7 @@ SHARES = (0.05, 0.1, 0.2, 0.4)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", type=int, default=500, help="of each language pair")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--resamples", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    freight.set_threads(arguments.threads)
+    arguments = asked(__doc__)
     judged = sampled(arguments.rows, arguments.seed)
     memories = Memories()
     rehearsal = Rehearsal(zip(judged.hyps, judged.refs, strict=True))
