@@ -127,8 +127,9 @@ def metrics() -> dict[str, str]:
 def factory(name: str) -> Any:
     """The function that makes a metric; its parameters are what can be set."""
     if name not in METRICS:
-        near = difflib.get_close_matches(str(name), METRICS, 3, 0.4) or list(METRICS)
-        raise InvalidInput(f"there is no metric {name!r}; did you mean {', '.join(near)}?")
+        near = ", ".join(difflib.get_close_matches(str(name), METRICS, 3, 0.4))
+        instead = f"did you mean {near}?" if near else f"there is {', '.join(METRICS)}"
+        raise InvalidInput(f"there is no metric {name!r}; {instead}")
     module, function = METRICS[name].split(":")
     return getattr(import_module(f"freight.catalogue.{module}"), function)
 
