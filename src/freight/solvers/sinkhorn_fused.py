@@ -30,7 +30,7 @@ def fused_plans(
     settings = _settings(terms, cost.device)
     outputs = flow, gap, converged
     kernel: Any = _plans
-    with torch.cuda.device(cost.device if cost.is_cuda else -1):
+    with torch.cuda.device(cost.device):
         kernel[count,](
             *inputs, settings, *outputs, rows, columns, terms.cap, *wide, num_warps=warps
         )
