@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -15,7 +14,7 @@ import torch
 from freight.clouds import Encoder, Tick
 from freight.encoding.keeping import device_of
 from freight.pipeline import Chunk, Encoded, Segment, chunks, encode_chunk, encoders_of
-from freight.transfers import begun_early
+from freight.transfers import begun_early, stream_for
 
 if TYPE_CHECKING:
     from freight.metric import Metric
@@ -41,7 +40,7 @@ def encoded_chunks(
             yield chunk, encode_chunk(metrics, chunk, {}, told(chunk))
         return
     memory = min(torch.cuda.get_device_properties(gpu).total_memory for gpu in gpus)
-    sides = [_side(gpu) for gpu in gpus]
+    sides = [stream_for("encoding", gpu) for gpu in gpus]
 
     def prepare(chunk: Chunk) -> Prepared:
         able = [encoder for encoder in encoders_of(metrics) if hasattr(encoder, "prepare")]
@@ -63,14 +62,6 @@ def ahead(make: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     with ThreadPoolExecutor(1) as worker:
         for begun in begun_early(worker.submit(make, item) for item in items):
             yield begun.result()
-
-
-@cache
-def _side(gpu: torch.device) -> torch.cuda.Stream:
-    """The encoders' stream, always the same: torch has 32, and a new one may be some other's."""
-    cuda: Any = torch.cuda
-    stream: torch.cuda.Stream = cuda.Stream(gpu)
-    return stream
 
 
 def _beside(sides: Sequence[torch.cuda.Stream], work: Callable[[], list[Encoded]]) -> list[Encoded]:

@@ -133,17 +133,18 @@ def noted(scored: Scored, cloud: Cloud, index: Array) -> Scored:
     """The same with what is worth knowing of the texts of each pair among its flags."""
     scores, flags = scored
     notes = cloud.notes
-    return scores, _noting(_noting(flags, index[:, 0], notes), index[:, 1], notes)
+    return scores, _noting(flags, index, notes, notes)
 
 
 def _noting(
-    flags: Sequence[frozenset[str]], texts: Array, notes: Sequence[tuple[str, ...]]
+    flags: Sequence[frozenset[str]], index: Array, *notes: Sequence[tuple[str, ...]]
 ) -> list[frozenset[str]]:
-    """Flags of pairs with the notes of a text of each, which hardly any has."""
+    """Flags of pairs with the notes of both texts, which hardly any has."""
     found = list(flags)
-    noticed = np.fromiter(map(bool, notes), bool, len(notes))
-    for k in np.flatnonzero(noticed[texts]):
-        found[k] |= set(notes[texts[k]])
+    for texts, said in zip(index.T, notes, strict=True):
+        noticed = np.fromiter(map(bool, said), bool, len(said))
+        for k in np.flatnonzero(noticed[texts]):
+            found[k] |= set(said[texts[k]])
     return found
 
 
@@ -176,8 +177,7 @@ def score_measures(metric: Metric, hyp: Measures, ref: Measures, index: Array) -
 def price(metric: Metric, hyp: Measures, ref: Measures, index: Array) -> Priced:
     """The pairs of an index (pair, 2) of measures, and what moving costs in each."""
     empty = np.stack((hyp.empty[index[:, 0]], ref.empty[index[:, 1]]), axis=1)
-    flags = _noting([UNFLAGGED] * len(index), index[:, 0], hyp.notes)
-    flags = _noting(flags, index[:, 1], ref.notes)
+    flags = _noting([UNFLAGGED] * len(index), index, hyp.notes, ref.notes)
     for k in np.flatnonzero(empty.any(axis=1)):
         flags[k] |= {"both sides empty" if empty[k].all() else "empty side"}
     whole = np.flatnonzero(~empty.any(axis=1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, ParamSpec, TypeVar
 
 import torch
@@ -29,6 +30,17 @@ def fetched(tensor: Tensor) -> Array:
         return tensor.numpy()
     here = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
     return here.copy_(tensor).numpy()
+
+
+@cache
+def stream_for(purpose: str, device: torch.device) -> torch.cuda.Stream:
+    """The stream of a device for one purpose, always the same.
+
+    Torch has 32 and hands them out over and over: a new one may already be some other's.
+    """
+    cuda: Any = torch.cuda
+    stream: torch.cuda.Stream = cuda.Stream(device)
+    return stream
 
 
 def apart(device: torch.device, work: Callable[P, T]) -> Callable[P, T]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from threading import Lock
 from typing import Any
 
@@ -19,7 +18,7 @@ from torch import Tensor
 
 from freight.encoding.states import hidden_states
 from freight.encoding.windows import Batch
-from freight.transfers import sent
+from freight.transfers import sent, stream_for
 
 _SIGHTS = 4
 """A shape is worth recording when it has been met so many times."""
@@ -84,7 +83,7 @@ class Recorder:
             self._pool = torch.cuda.graph_pool_handle()
         inputs = {name: x.clone() for name, x in arrays.items()}
         graph = torch.cuda.CUDAGraph()
-        stream = _stream(self.model.device)
+        stream = stream_for("recording", self.model.device)
         recording = torch.cuda.graph(graph, self._pool, stream, capture_error_mode="thread_local")
         try:
             with _ONE, recording:
@@ -94,11 +93,3 @@ class Recorder:
         else:
             cuda: Any = torch.cuda
             self._known[key] = _Recording(graph, inputs, states, cuda.Event())
-
-
-@cache
-def _stream(device: torch.device) -> torch.cuda.Stream:
-    """Where recordings are made, and nothing else is done."""
-    cuda: Any = torch.cuda
-    stream: torch.cuda.Stream = cuda.Stream(device)
-    return stream
