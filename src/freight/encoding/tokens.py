@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +13,11 @@ import numpy as np
 import torch
 
 from freight.clouds import Cloud, Kind, Places, Spans
+from freight.encoding.helper import Helper
+from freight.encoding.token_ids import Numbers, cleaned, token_ids
 from freight.encoding.windows import Frame, ranges
 from freight.errors import MissingPart
 from freight.types import Array
-
-_BARE = {"add_special_tokens": False}
-_HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate, which is no character
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +49,18 @@ class Tokeniser:
 
     def __call__(self, texts: Sequence[str]) -> Tokens:
         """Tokenise; white space around a text is no part of it, and half a character is unknown."""
-        encodings = self._whole().encode_batch_fast(_cleaned(texts), **_BARE)
-        counts = np.fromiter(map(len, encodings), np.int64, len(encodings))
+        return self._tokens(texts, token_ids(self._whole(), texts))
+
+    def beside(self, texts: Sequence[str]) -> Tokens:
+        """The same, found by a process of its own where there is much to do."""
+        return self._tokens(texts, self._helper(texts))
+
+    @cached_property
+    def _helper(self) -> Helper:
+        return Helper(self._whole)
+
+    def _tokens(self, texts: Sequence[str], numbers: Numbers) -> Tokens:
+        counts, found = numbers
         offsets = np.concatenate(([0], np.cumsum(counts + self.frame.size)))
         inner = self._inner(offsets)
         ids = np.zeros(int(offsets[-1]), np.int64)
@@ -61,10 +69,8 @@ class Tokeniser:
             ids[offsets[:-1] + place] = token
         for place, token in enumerate(self.frame.closing, -len(self.frame.closing)):
             ids[offsets[1:] + place] = token
-        # A list a text, all at once, would send the garbage collector round and round.
-        found = chain.from_iterable(encoding.ids for encoding in encodings)
-        ids[inner] = np.fromiter(found, np.int64, len(inner))
-        kind[inner] = self._kinds[ids[inner]]
+        ids[inner] = found
+        kind[inner] = self._kinds[found]
         places = Places(lambda: self._spans(texts, offsets))
         return Tokens(tuple(texts), offsets, ids, kind, places)
 
@@ -84,7 +90,7 @@ class Tokeniser:
 
     def _spans(self, texts: Sequence[str], offsets: Array) -> Spans:
         """Tokenises once more, since most of the time nobody asks."""
-        encodings = self._whole().encode_batch(_cleaned(texts), **_BARE)
+        encodings = self._whole().encode_batch(cleaned(texts), add_special_tokens=False)
         inner, total = self._inner(offsets), int(offsets[-1])
         lengths, leads = _margins(texts)
         start, end = np.zeros((2, total), np.int64)
@@ -128,10 +134,6 @@ class Tokeniser:
         if unknown is not None:
             kinds[unknown] = Kind.UNKNOWN
         return kinds
-
-
-def _cleaned(texts: Sequence[str]) -> list[str]:
-    return [_HALF.sub("\ufffd", text.strip()) for text in texts]
 
 
 def _margins(texts: Sequence[str]) -> tuple[Array, Array]:

@@ -83,7 +83,7 @@ class Transformer:
 
     def prepare(self, texts: Sequence[str]) -> Tokens:
         """What of encoding needs no model, to be done while the model is busy with other texts."""
-        return self._tokeniser(texts)
+        return self._tokeniser.beside(texts)
 
     def encode(
         self, texts: Sequence[str] | Tokens, layers: Sequence[int], tick: Tick | None = None
