@@ -12,8 +12,9 @@ bert-score is measured where it is installed.
 import argparse
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -65,18 +66,24 @@ def main() -> None:
         model = library.AutoModel.from_pretrained(folder, dtype=dtype).to(arguments.device).eval()
         texts = sentences(2 * arguments.pairs)
         hyps, refs = texts[::2], texts[1::2]
+        tokens = encoder._tokeniser([*hyps, *refs])
         print(f"{encoder.identity.partition('/')[2]}, {len(hyps):,} pairs")
         for name in arguments.metric or METRICS:
             kind, settings = METRICS[name]
             metric = freight.load(kind, encoder=encoder, **settings)
-            measure(name, metric, model, hyps, refs, arguments.rounds)
+            measure(name, metric, partial(plain, model, tokens), hyps, refs, arguments.rounds)
         if find_spec("bert_score"):
             layer = 2 * arguments.layers // 3
             peer(folder, layer, hyps[:8192], refs[:8192], arguments.device)
 
 
 def measure(
-    name: str, metric: Scorer, model: Any, hyps: Sequence[str], refs: Sequence[str], rounds: int
+    name: str,
+    metric: Scorer,
+    encode: Callable[[Sequence[int], int], None],
+    hyps: Sequence[str],
+    refs: Sequence[str],
+    rounds: int,
 ) -> None:
     """One metric and its encoder, in turns, the best of each; the first turn warms up."""
     if metric.needs_fitting:
@@ -85,11 +92,10 @@ def measure(
     alone, ours = [], []
     for turn in range(rounds + 1):
         count = len(hyps) if turn else len(hyps) // 4
-        tokens = part.encoder._tokeniser([*hyps[:count], *refs[:count]])  # type: ignore[attr-defined]
-        started = time.perf_counter()
-        plain(model, tokens, part.layers)
-        middle = time.perf_counter()
         segments = [(hyp, (ref,)) for hyp, ref in zip(hyps[:count], refs[:count], strict=True)]
+        started = time.perf_counter()
+        encode(part.layers, 2 * count)
+        middle = time.perf_counter()
         done = sum(len(result) for (result,) in score_stream([metric], segments))
         ended = time.perf_counter()
         if turn:
@@ -139,10 +145,10 @@ class _Clock:
         return self._last - last
 
 
-def plain(model: Any, tokens: Tokens, layers: Sequence[int], rows: int = 512) -> None:
+def plain(model: Any, tokens: Tokens, layers: Sequence[int], texts: int, rows: int = 512) -> None:
     """The encoder alone, up to the highest layer: sorted by length, padded, nothing kept."""
     device = model.device
-    sizes = np.diff(tokens.offsets)
+    sizes = np.diff(tokens.offsets)[:texts]
     order = np.argsort(-sizes, kind="stable")
     for start in range(0, len(order), rows):
         several = order[start : start + rows]

@@ -1,4 +1,5 @@
-"""Chunks on their way: while one is solved, a GPU encodes the next and one more is tokenised.
+"""Chunks on their way: while one is solved, a GPU encodes the next and one more is tokenised; who
+asked for the scores has the last.
 
 Without a GPU everything is done in turn, since all of it wants the same cores.
 """
@@ -13,8 +14,17 @@ import torch
 
 from freight.clouds import Encoder, Tick
 from freight.encoding.keeping import device_of
-from freight.pipeline import Chunk, Encoded, Segment, chunks, encode_chunk, encoders_of
-from freight.transfers import begun_early, stream_for
+from freight.pipeline import (
+    Chunk,
+    Encoded,
+    Scored,
+    Segment,
+    chunks,
+    encode_chunk,
+    encoders_of,
+    read_chunk,
+)  # fmt: skip
+from freight.transfers import QUIET, begun_early, stream_for
 
 if TYPE_CHECKING:
     from freight.metric import Metric
@@ -29,15 +39,15 @@ _LAYER = 2**33
 to the most."""
 
 
-def encoded_chunks(
+def scored_chunks(
     metrics: Sequence[Metric], segments: Iterable[Segment], told: Callable[[Chunk], Tick]
-) -> Iterator[tuple[Chunk, Iterable[Encoded]]]:
-    """Each chunk with what the encoders made of it; `told` gives the tick of a chunk."""
+) -> Iterator[tuple[Chunk, list[Scored]]]:
+    """Each chunk with its scores and flags by each metric; `told` gives the tick of a chunk."""
     devices = {device_of(encoder) for encoder in encoders_of(metrics)}
     gpus = [device for device in devices if device.type == "cuda"]
     if not gpus:
         for chunk in chunks(segments):
-            yield chunk, encode_chunk(metrics, chunk, {}, told(chunk))
+            yield chunk, read_chunk(metrics, chunk, encode_chunk(metrics, chunk, {}, told(chunk)))
         return
     memory = min(torch.cuda.get_device_properties(gpu).total_memory for gpu in gpus)
     sides = [stream_for("encoding", gpu) for gpu in gpus]
@@ -52,9 +62,14 @@ def encoded_chunks(
             sides, lambda: list(encode_chunk(metrics, chunk, prepared, told(chunk)))
         )
 
+    def read(given: tuple[Chunk, list[Encoded]]) -> tuple[Chunk, list[Scored]]:
+        chunk, encoded = given
+        with QUIET:
+            return chunk, read_chunk(metrics, chunk, encoded)
+
     layers = len({layer for metric in metrics for layer in metric.layers})
     stream = chunks(segments, max(1, min(_MOST, memory // (_LAYER * layers))))
-    yield from ahead(encode, ahead(prepare, stream))
+    yield from ahead(read, ahead(encode, ahead(prepare, stream)))
 
 
 def ahead(make: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
@@ -65,13 +80,14 @@ def ahead(make: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
 
 
 def _beside(sides: Sequence[torch.cuda.Stream], work: Callable[[], list[Encoded]]) -> list[Encoded]:
-    """Work that does not wait in line with what other threads ask of the GPUs."""
+    """Work that does not wait in line with what other threads ask of the GPUs.
+
+    What is found must be kept until all that is made of it is there: its memory is given to the
+    next work on these streams, which waits for nobody.
+    """
     if not sides:
         return work()
     with torch.cuda.stream(sides[0]):
         found = _beside(sides[1:], work)
     sides[0].synchronize()
-    for one in found:
-        if one.cloud.layers.device == sides[0].device:
-            one.cloud.layers.record_stream(torch.cuda.default_stream(sides[0].device))
     return found

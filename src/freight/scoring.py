@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from freight.ahead import encoded_chunks
+from freight.ahead import scored_chunks
 from freight.clouds import Tick
 from freight.errors import InvalidInput, UnknownVocabulary
 from freight.languages import UNKNOWN, vocabulary_note
-from freight.pipeline import UNFLAGGED, Chunk, Scored, Segment, read_chunk, reduce_references
+from freight.pipeline import UNFLAGGED, Chunk, Scored, Segment, reduce_references
 from freight.results import Column, Result
 from freight.types import Array
 
@@ -133,8 +133,7 @@ def score_stream(
     parts = [part for metric in metrics for part in metric.parts]
     ends = list(accumulate(len(metric.parts) for metric in metrics))
     progress = _Progress(tick)
-    for chunk, encoded in encoded_chunks(parts, segments, progress.of):
-        scored = read_chunk(parts, chunk, encoded)
+    for chunk, scored in scored_chunks(parts, segments, progress.of):
         progress.finish(chunk)
         yield [
             metric.read(chunk, scored[end - len(metric.parts) : end])

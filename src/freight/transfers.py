@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from threading import RLock
 from typing import Any, ParamSpec, TypeVar
 
 import torch
@@ -14,6 +15,9 @@ from freight.types import Array
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+QUIET = RLock()
+"""Held by whoever reads a chunk on a GPU, and by whoever needs that nobody does."""
 
 
 def sent(array: Array, device: torch.device) -> Tensor:

@@ -1,6 +1,7 @@
 """A document of ten thousand tokens is scored whole; a GPU scores as the CPU does."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,6 +74,26 @@ def test_neighbours_change_no_bit_on_a_gpu(tiny: Path, dtype: str) -> None:
     together = freight.score_together(metrics, hyps, refs)
     for k in range(0, 400, 40):
         alone = freight.score_together(metrics, [hyps[k]], [refs[k]])
+        for one, all_of_them in zip(alone, together, strict=True):
+            for column, values in one.segments.items():
+                assert values[0] == all_of_them[column][k], (column, k)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_long_stream_changes_no_bit_on_a_gpu(tiny: Path) -> None:
+    """Chunk after chunk, with recordings, and tokens from a process of its own."""
+    encoder: Any = freight.encoder(str(tiny), device="cuda", dtype="bfloat16")
+    metrics = [freight.load(name, encoder=encoder) for name in ("lazy-emd", "emd")]
+    texts = [f"{document(5 + k % 50, k)} {'cat ' * (k % 3)}" for k in range(40_000)]
+    together = freight.score_together(metrics, texts[::2], texts[1::2])
+    assert encoder._recorder.able
+    assert encoder._recorder._known
+    assert encoder._tokeniser._helper._process
+    memory = torch.cuda.memory_stats()
+    assert memory["active_bytes.all.current"] == memory["allocated_bytes.all.current"]
+    for k in range(0, 20_000, 1999):
+        alone = freight.score_together(metrics, texts[2 * k : 2 * k + 1], texts[2 * k + 1 :][:1])
         for one, all_of_them in zip(alone, together, strict=True):
             for column, values in one.segments.items():
                 assert values[0] == all_of_them[column][k], (column, k)

@@ -3,14 +3,16 @@
 Asking a GPU for a layer's dozen of small steps takes Python about as long as the steps themselves,
 and longer where other threads want Python too; a recording is asked for as a whole. It computes
 what the model itself would, to the bit.
+
+Recordings are made between two encodings, while nothing else of ours uses a GPU: a kernel that is
+loaded elsewhere for the first time makes the GPU finish all its work, which spoils a recording.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any
 
 import torch
@@ -18,15 +20,25 @@ from torch import Tensor
 
 from freight.encoding.states import hidden_states
 from freight.encoding.windows import Batch
-from freight.transfers import sent, stream_for
+from freight.transfers import QUIET, sent, stream_for
 
 _SIGHTS = 4
 """A shape is worth recording when it has been met so many times."""
 
+_ASKED = 2
+"""So many are asked for before the first has to be done: more would fill the GPU's queue, and who
+waits for room in there keeps all other threads out."""
+
 _Key = tuple[Any, ...]
 
-_ONE = Lock()
-"""Recordings are made one after the other, on the stream of their device."""
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a recording is made from."""
+
+    inputs: Mapping[str, Tensor]
+    numbers: Mapping[str, int]
+    layers: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -55,7 +67,9 @@ class Recorder:
     model: Any
     able: bool = True
     _seen: Counter[_Key] = field(default_factory=Counter)
+    _wanted: dict[_Key, _Seen] = field(default_factory=dict)
     _known: dict[_Key, _Recording] = field(default_factory=dict)
+    _asked: deque[torch.cuda.Event] = field(default_factory=deque)
     _pool: Any = None
 
     @torch.inference_mode()
@@ -64,30 +78,40 @@ class Recorder:
         arrays = {name: sent(x, self.model.device) for name, x in batch.arrays.items()}
         shapes = ((name, x.shape) for name, x in arrays.items())
         key = (tuple(layers), *shapes, *batch.numbers.items())
-        self._seen[key] += 1
-        if self.able and key not in self._known and self._seen[key] >= _SIGHTS:
-            self._record(key, arrays, batch.numbers, layers)
         if key in self._known:
-            return self._known[key].play(arrays)
+            return self._played(key, arrays)
+        self._seen[key] += 1
+        if self._seen[key] == _SIGHTS:
+            self._wanted[key] = _Seen(arrays, batch.numbers, layers)
         return hidden_states(self.model, {**arrays, **batch.numbers}, layers)
 
-    def _record(
-        self,
-        key: _Key,
-        arrays: Mapping[str, Tensor],
-        numbers: Mapping[str, int],
-        layers: Sequence[int],
-    ) -> None:
+    def _played(self, key: _Key, arrays: Mapping[str, Tensor]) -> Tensor:
+        while len(self._asked) >= _ASKED:
+            self._asked.popleft().synchronize()
+        found = self._known[key].play(arrays)
+        cuda: Any = torch.cuda
+        done = cuda.Event(blocking=True)
+        done.record(cuda.current_stream(found.device))
+        self._asked.append(done)
+        return found
+
+    def record(self) -> None:
+        """Record what has been met often enough by now."""
+        if self.able and self._wanted:
+            with QUIET:
+                while self.able and self._wanted:
+                    self._record(*self._wanted.popitem())
+
+    def _record(self, key: _Key, seen: _Seen) -> None:
         """Record it; a model that cannot be recorded is left alone from then on."""
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
-        inputs = {name: x.clone() for name, x in arrays.items()}
+        inputs = {name: x.clone() for name, x in seen.inputs.items()}
         graph = torch.cuda.CUDAGraph()
         stream = stream_for("recording", self.model.device)
-        recording = torch.cuda.graph(graph, self._pool, stream, capture_error_mode="thread_local")
         try:
-            with _ONE, recording:
-                states = hidden_states(self.model, {**inputs, **numbers}, layers)
+            with torch.cuda.graph(graph, self._pool, stream, capture_error_mode="thread_local"):
+                states = hidden_states(self.model, {**inputs, **seen.numbers}, seen.layers)
         except RuntimeError:
             self.able = False
         else:

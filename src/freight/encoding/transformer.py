@@ -108,6 +108,9 @@ class Transformer:
                 halved[pieces.owner[chosen]] = True
             if tick:
                 tick(shape.rows * shape.length / work)
+        if self._packs:
+            with _RUNNING:
+                self._recorder.record()
         windowed = np.bincount(pieces.owner, minlength=count) > 1
         if windowed.any():
             seen = np.bincount(pieces.units + 1, minlength=total + 1)[1:]
