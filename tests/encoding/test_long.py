@@ -85,11 +85,13 @@ def test_a_long_stream_changes_no_bit_on_a_gpu(tiny: Path) -> None:
     """Chunk after chunk, with recordings, and tokens from a process of its own."""
     encoder: Any = freight.encoder(str(tiny), device="cuda", dtype="bfloat16")
     metrics = [freight.load(name, encoder=encoder) for name in ("lazy-emd", "emd")]
-    texts = [f"{document(5 + k % 50, k)} {'cat ' * (k % 3)}" for k in range(40_000)]
+    texts = [document(5 + k % 50, k) for k in range(40_000)]
+    encoder.prepare(texts[:5000])
+    encoder._tokeniser._helper._begun.join(60)
     together = freight.score_together(metrics, texts[::2], texts[1::2])
-    assert encoder._recorder.able
-    assert encoder._recorder._known
     assert encoder._tokeniser._helper._process
+    assert encoder._recorder._known
+    assert encoder._recorder.able
     memory = torch.cuda.memory_stats()
     assert memory["active_bytes.all.current"] == memory["allocated_bytes.all.current"]
     for k in range(0, 20_000, 1999):
