@@ -44,9 +44,12 @@ def serve(
         int, typer.Option(min=1, help="MiB of vectors that each encoder remembers.")
     ] = 256,
     budget: Annotated[
-        int,
-        typer.Option(min=1, help="Tokens of an encoder batch; 4096 for `freight score`'s bits."),
-    ] = 256,
+        int | None,
+        typer.Option(
+            min=1,
+            help="Tokens of an encoder batch: on a CPU 256, and 512 for `freight score`'s bits.",
+        ),
+    ] = None,
     device: options.Device = None,
     dtype: options.Dtype = None,
     threads: options.Threads = None,

@@ -14,12 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from freight.encoding.windows import Batch, Cut, Shape, ranges
+from freight.encoding.windows import Batch, Cut, Shape, power, ranges
 from freight.types import Array
 
 ATTENTION = "freight_packed"
-TIMES = 8
-"""How many times the budget of a padded batch one packed batch holds."""
 
 _FIRST_POSITIONS = {"bert": 0, "electra": 0, "roberta": 2, "xlm-roberta": 2, "camembert": 2}
 """Model types that can be packed, with the number of a text's first position."""
@@ -64,7 +62,7 @@ def packed_batch(
 ) -> Batch:
     """The model's inputs, filled up with dummy texts, and where the tokens of each window are.
 
-    Texts of no length at all follow, up to a power of two.
+    Texts of no length at all follow, up to a power of two, so that there are few shapes.
     """
     sizes = pieces.lengths[chosen]
     used, room = int(sizes.sum()), shape.length
@@ -78,15 +76,10 @@ def packed_batch(
     inputs: dict[str, Array] = {
         "input_ids": ids,
         "position_ids": positions[None],
-        "cu_seq_lens_q": np.pad(bounds, (0, _power(len(bounds)) - len(bounds)), "edge"),
+        "cu_seq_lens_q": np.pad(bounds, (0, power(len(bounds)) - len(bounds)), "edge"),
     }
     longest = max(int(sizes.max()), *fill, 1)
-    return Batch(inputs, {"max_length_q": _power(longest)}, place, np.arange(used))
-
-
-def _power(number: int) -> int:
-    """The least power of two that is not smaller, so that there are few shapes."""
-    return 1 << (number - 1).bit_length()
+    return Batch(inputs, {"max_length_q": power(longest)}, place, np.arange(used))
 
 
 def _attend(

@@ -20,11 +20,11 @@ import torch
 from freight.clouds import Cloud, Tick
 from freight.encoding.embedded import EMBEDDED, embedded_folder
 from freight.encoding.hub import load_part
-from freight.encoding.packed import TIMES, packed_batch, packed_batches, packs, register
+from freight.encoding.packed import packed_batch, packed_batches, packs, register
 from freight.encoding.recorded import Recorder
 from freight.encoding.states import hidden_states
 from freight.encoding.tokens import Tokeniser, Tokens
-from freight.encoding.windows import ROWS, STEP, Batch, Cut, Shape, batches, cut, padded_batch
+from freight.encoding.windows import Batch, Cut, Shape, batches, cut, padded_batch
 from freight.errors import FreightError, InvalidInput
 from freight.transfers import sent
 from freight.types import Array
@@ -39,7 +39,8 @@ _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torc
 class Transformer:
     """A pretrained encoder: what to load, how precisely to run it, and where.
 
-    `device` is "auto" for a GPU where there is one; `budget` bounds the tokens of a batch.
+    `device` is "auto" for a GPU where there is one; `budget` is how many tokens a batch has, by
+    default what suits the device.
     """
 
     name: str
@@ -47,12 +48,12 @@ class Transformer:
     dtype: str = "float32"
     device: str = "auto"
     remote_code: bool = False
-    budget: int = 4096
+    budget: int | None = None
 
     def __post_init__(self) -> None:
         if self.dtype not in _DTYPES:
             raise InvalidInput(f"dtype={self.dtype!r}; there is {', '.join(_DTYPES)}")
-        if self.budget < 1:
+        if self.budget is not None and self.budget < 1:
             raise InvalidInput(f"budget={self.budget} leaves no room for a token")
 
     def __getstate__(self) -> dict[str, Any]:
@@ -69,10 +70,8 @@ class Transformer:
         """Name, revision or hash of the weights, and what else the bits of a vector depend on."""
         device = self._device.type
         device += f"*{torch.get_num_threads()}" if device == "cpu" else ""
-        shapes = f"{STEP}x{ROWS}/{self.budget}"
-        if self._packs:
-            shapes = f"packed/{TIMES * self.budget}"
-        return f"{self.name}@{self._version}/{self.dtype}/{device}/{shapes}"
+        shapes = "packed" if self._packs else "padded"
+        return f"{self.name}@{self._version}/{self.dtype}/{device}/{shapes}/{self._tokens}"
 
     @cached_property
     def _version(self) -> str:
@@ -120,8 +119,8 @@ class Transformer:
     def _planned(self, pieces: Cut) -> Iterator[tuple[Shape, Array]]:
         """Which windows are encoded together, and in what shape."""
         if self._packs:
-            return packed_batches(pieces.lengths, TIMES * self.budget)
-        return batches(pieces.lengths, self._limit, self.budget)
+            return packed_batches(pieces.lengths, self._tokens)
+        return batches(pieces.lengths, self._limit, self._tokens)
 
     def _fill(
         self, store: torch.Tensor, shape: Shape, pieces: Cut, chosen: Array, layers: Sequence[int]
@@ -176,6 +175,12 @@ class Transformer:
     @cached_property
     def _packs(self) -> bool:
         return packs(self._config.model_type, _DTYPES[self.dtype], self._device)
+
+    @cached_property
+    def _tokens(self) -> int:
+        """How many tokens a batch has; those that fit into its cache suit a CPU."""
+        padded = 2**12 if self._device.type == "cuda" else 2**9
+        return self.budget or (2**15 if self._packs else padded)
 
     @cached_property
     def _device(self) -> torch.device:

@@ -4,9 +4,9 @@ A text that fits is one window. A longer one is cut into windows of full length 
 and the vectors of a token that several windows saw are averaged; the first window gives the opening
 special tokens and the last the closing ones.
 
-Batches come from a fixed table: lengths are rounded up to a multiple of 16, and each length has
-its number of rows, filled up with dummies. A text's vectors then have the same bits whatever its
-neighbours are.
+Batches come from a fixed table: lengths are rounded up to a multiple of 8, long ones to coarser
+steps, and each length has as many rows as a budget of tokens has room for, at most 32, filled up
+with dummies. A text's vectors then have the same bits whatever its neighbours are.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,10 @@ import numpy as np
 
 from freight.types import Array
 
-STEP = 16
-ROWS = 32
+_STEP = 8
+_STEPS = 16
+"""Up to a power of two there are so many lengths, or fewer."""
+_ROWS = 32
 
 
 class Frame(NamedTuple):
@@ -111,8 +113,14 @@ def _windows(first: int, last: int, frame: Frame, limit: int) -> list[Array]:
 
 def shape_of(length: int, limit: int, budget: int) -> Shape:
     """The shape of the batches in which windows of this length are encoded."""
-    rounded = min(-(-length // STEP) * STEP, max(limit, length))
-    return Shape(max(1, min(ROWS, budget // rounded)), rounded)
+    step = max(_STEP, power(length) // _STEPS)
+    rounded = min(-(-length // step) * step, max(limit, length))
+    return Shape(max(1, min(_ROWS, budget // rounded)), rounded)
+
+
+def power(number: int) -> int:
+    """The least power of two that is not smaller."""
+    return 1 << (number - 1).bit_length()
 
 
 def batches(lengths: Array, limit: int, budget: int) -> Iterator[tuple[Shape, Array]]:

@@ -12,6 +12,7 @@ from typing import Any
 from freight.catalogue import default_encoder, load, metrics, parameters, presets
 from freight.clouds import Encoder
 from freight.encoding import DISTILLED, EMBEDDED, encoder, is_static
+from freight.encoding.keeping import device_of
 from freight.encoding.remembered import Remembered
 from freight.encoding.transformer import Transformer
 from freight.errors import InvalidInput, MissingPart
@@ -21,6 +22,9 @@ from freight.serve.parameters import Choice, checked, settable
 
 KEPT = 256
 """Metrics that are kept loaded; those not asked for longest make room."""
+
+_SMALL = 256
+"""Tokens of an encoder batch on a CPU where nothing else is said."""
 
 
 @dataclass(frozen=True)
@@ -165,10 +169,11 @@ class Offer:
         }
 
 
-def allowed(names: Sequence[str], budget: int, **options: Any) -> list[Named]:
+def allowed(names: Sequence[str], budget: int | None, **options: Any) -> list[Named]:
     """Encoders as the command line gives them, a name or a folder, or NAME=that, looked at once.
 
-    Batches are small, of `budget` tokens, since small requests leave large ones mostly empty.
+    Batches have `budget` tokens, by default few on a CPU: small requests leave large ones mostly
+    empty.
     """
     found: dict[str, Named] = {}
     for one in names or (EMBEDDED, DISTILLED):
@@ -177,9 +182,11 @@ def allowed(names: Sequence[str], budget: int, **options: Any) -> list[Named]:
         short = short if equals else spec.rstrip("/").rsplit("/", 1)[-1]
         if short in found:
             raise InvalidInput(f"two encoders are called {short}; call one x: --encoder x={spec}")
-        plain = encoder(spec)
-        small = isinstance(plain, Transformer)
-        made = encoder(spec, budget=budget, **options) if small else plain
+        made = encoder(spec)
+        if isinstance(made, Transformer):
+            made = encoder(spec, budget=budget, **options)
+            if budget is None and device_of(made).type == "cpu":
+                made = encoder(spec, budget=_SMALL, **options)
         found[short] = Named(short, spec, spec if is_static(spec) else made, made.depth)
     return list(found.values())
 
