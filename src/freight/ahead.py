@@ -23,7 +23,7 @@ from freight.pipeline import (
     encode_chunk,
     encoders_of,
     read_chunk,
-)  # fmt: skip
+)
 from freight.transfers import QUIET, begun_early, stream_for
 
 if TYPE_CHECKING:

@@ -184,9 +184,9 @@ def allowed(names: Sequence[str], budget: int | None, **options: Any) -> list[Na
             raise InvalidInput(f"two encoders are called {short}; call one x: --encoder x={spec}")
         made = encoder(spec)
         if isinstance(made, Transformer):
-            made = encoder(spec, budget=budget, **options)
+            made = replace(made, budget=budget, **options)
             if budget is None and device_of(made).type == "cpu":
-                made = encoder(spec, budget=_SMALL, **options)
+                made = replace(made, budget=_SMALL)
         found[short] = Named(short, spec, spec if is_static(spec) else made, made.depth)
     return list(found.values())
 
