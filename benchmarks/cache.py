@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 import freight
-from freight.clouds import Encoder
-from freight.encoding.cached import Cached, cache_info
+from freight.core.types import Encoder
+from freight.encoders.cache.disk import Cached, cache_info
 from text import real_pairs
 
 LAYER = 4

@@ -24,12 +24,12 @@ import torch
 import transformers
 
 import freight
-from freight.encoding.keeping import device_of
-from freight.encoding.states import hidden_states
-from freight.encoding.tokens import Tokens
-from freight.metric import Metric
-from freight.pipeline import Segment, chunks, encode_chunk, measured, price, read
-from freight.scoring import Scorer, score_stream
+from freight.core.metric import Metric
+from freight.core.pipeline import Segment, chunks, encode_chunk, measured, price, read
+from freight.core.scoring import Scorer, score_stream
+from freight.encoders.cache.wrapper import device_of
+from freight.encoders.hidden_states import hidden_states
+from freight.encoders.tokenizer import Tokens
 
 METRICS: dict[str, tuple[str, dict[str, Any]]] = {
     "bert-score": ("bert-score", {}),

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 import freight
-from freight.clouds import Encoder
+from freight.core.types import Encoder
 
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
 

@@ -6,7 +6,7 @@ import numpy as np
 import ot
 from nltk.tokenize import NLTKWordTokenizer
 
-from freight.types import Array
+from freight.transport.types import Array
 
 Gram = tuple[str, ...]
 

@@ -31,7 +31,7 @@ from rich.table import Table
 
 import freight
 from freight import Problem
-from freight.types import Array
+from freight.transport.types import Array
 
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
 Triple = tuple[Array, Array, Array]

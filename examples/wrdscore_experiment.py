@@ -18,12 +18,12 @@ from rich.console import Console
 from rich.table import Table
 
 import freight
-from freight import train
-from freight.clouds import Encoder
-from freight.data.judgements import read_judgements
+from freight import learn
+from freight.core.types import Encoder
+from freight.data.judgement_files import read_judgements
 from freight.judge.correlation import CORRELATIONS
 from freight.judge.error import mae, mse, scaled
-from freight.types import Array
+from freight.transport.types import Array
 
 DATA = Path(os.environ.get("FREIGHT_DATA", Path(__file__).parents[2] / "shared"))
 PUBLISHED = {"ROUGE-1, published": (0.0817, 0.2213), "WRDScore, published": (0.0678, 0.1891)}
@@ -78,16 +78,16 @@ def trained(
     arguments: argparse.Namespace, folder: Path, console: Console
 ) -> Iterator[tuple[str, Path]]:
     """The paper's embeddings (a) and (b), and (b) as the released code trains it."""
-    names = train.read_corpus(arguments.java, "java-names", encoding=arguments.encoding)
+    names = learn.read_corpus(arguments.java, "java-names", encoding=arguments.encoding)
     console.print(f"{names.texts:,} method names, {names.tokens:,} words")
-    train.cooccurrence(names).save(folder / "names-cooccurrence.kv")
+    learn.cooccurrence(names).save(folder / "names-cooccurrence.kv")
     yield "(a) co-occurrence, names", folder / "names-cooccurrence.kv"
-    train.word2vec(names, threads=arguments.threads).save(folder / "names-word2vec.kv")
+    learn.word2vec(names, threads=arguments.threads).save(folder / "names-word2vec.kv")
     yield "(b) Word2Vec, names", folder / "names-word2vec.kv"
     if arguments.files:
-        whole = train.read_corpus(arguments.java, "java-files", encoding=arguments.encoding)
+        whole = learn.read_corpus(arguments.java, "java-files", encoding=arguments.encoding)
         console.print(f"{whole.texts:,} whole files, {whole.tokens:,} words")
-        train.word2vec(whole, threads=arguments.threads).save(folder / "files-word2vec.kv")
+        learn.word2vec(whole, threads=arguments.threads).save(folder / "files-word2vec.kv")
         yield "(b) Word2Vec, whole files", folder / "files-word2vec.kv"
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from freight.explanations import Explanation, Plan, Side, View
-from freight.results import Column
-from freight.solvers import solve
-from freight.types import Array, Problem
+from freight.core.result import Column
+from freight.explain.explanation import Explanation, Plan, Side, View
+from freight.transport.solvers import solve
+from freight.transport.types import Array, Problem
 
 LAZY = Problem(0.23, 0.31, 0.009)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import freight
-import freight.pipeline
+import freight.core.pipeline
 from freight.data import Corpus
 from freight.run import Run, local
 
@@ -83,7 +83,7 @@ class InSmallChunks:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        freight.pipeline.PAIRS = 8
+        freight.core.pipeline.PAIRS = 8
 
     def read(self, *given: Any) -> Any:
         time.sleep(0.05)
@@ -109,9 +109,9 @@ def content(folder: Path) -> dict[str, bytes]:
 # have run a parallel kernel itself.
 PARENT = """
 import json, os, sys
-import freight.pipeline
+import freight.core.pipeline
 from runs import *
-freight.pipeline.PAIRS = 8  # so that shards are finished one by one
+freight.core.pipeline.PAIRS = 8  # so that shards are finished one by one
 print("ready", flush=True)
 for line in sys.stdin:
     path, output, cache, options = json.loads(line)

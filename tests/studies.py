@@ -6,7 +6,7 @@ import numpy as np
 
 from freight.data.judgements import Judgements
 from freight.judge.study import Agreement, Study
-from freight.types import Array
+from freight.transport.types import Array
 
 NOISE = {
     "lazy-emd:objective": 0.7,

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import freight
-from freight.explanations import Explanation
+from freight.core.result import Result
+from freight.core.scoring import Scorer
+from freight.explain.explanation import Explanation
 from freight.report.corpus import page
 from freight.report.explanation import fragment
-from freight.results import Result
-from freight.scoring import Scorer
 from pages import Elements
 
 COUNT = int(os.environ.get("FREIGHT_FUZZ", "500"))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import freight
-from freight.catalogue import METRICS
+from freight.metrics import METRICS
 
 PAGES = {"wrd-score-code": "wrd-score", "s+wms": "sms"}
 README = Path(__file__).parent.parent / "README.md"

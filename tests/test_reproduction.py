@@ -10,7 +10,7 @@ import pytest
 
 import freight
 from asking import Question, Store, chance_over, parted
-from freight.data.judgements import read_judgements
+from freight.data.judgement_files import read_judgements
 from freight.judge.pairwise import darr_tau
 from layout import Untrue, checked, number, table
 from page import head

@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from freight.data.judgements import Judgements, read_judgements
+from freight.data.judgement_files import read_judgements
+from freight.data.judgements import Judgements
 from freight.judge.comparisons import Chance, Resampled, comparison
 from freight.judge.levels import estimate
-from freight.types import Array
+from freight.transport.types import Array
 
 WORDS = "words"
 ORDER = ("embedded", "e5", "mpnet")

@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 import freight
-from freight.data.judgements import Judgements, read_judgements
-from freight.encoding import best_layer, is_static
-from freight.scoring import Scorer
+from freight.core.scoring import Scorer
+from freight.data.judgement_files import read_judgements
+from freight.data.judgements import Judgements
+from freight.encoders import best_layer, is_static
 
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
 SETS = (

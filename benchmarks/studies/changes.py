@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 
-from freight.catalogue.stop_words import english
+from freight.metrics.wmd import english
 
 AUXILIARY = re.compile(
     "is|are|was|were|has|have|had|will|would|can|could|shall|should|must|may|might"

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 import freight
-from freight.data.judgements import Judgements, read_judgements
+from freight.core.sweep_cache import Memories, Rehearsal
+from freight.data.judgement_files import read_judgements
+from freight.data.judgements import Judgements
 from freight.judge.comparisons import Chance, comparison
-from freight.rehearsal import Memories, Rehearsal
-from freight.types import Array
+from freight.transport.types import Array
 
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
 LEVELS = ("text", "segment", "system")

@@ -21,8 +21,8 @@ import numpy as np
 import changes
 import freight
 from edits_page import written_page
-from freight.data.judgements import read_judgements
-from freight.types import Array
+from freight.data.judgement_files import read_judgements
+from freight.transport.types import Array
 
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
 OURS = Path(__file__).with_name("sentences.tsv")

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from freight.report.plots import heat_map
-from freight.types import Array
+from freight.transport.types import Array
 from writing import bullets, claim, standing_alone, table
 
 Drops = Mapping[str, Mapping[str, Array]]

@@ -18,9 +18,9 @@ import figures_bary
 import figures_lazy
 import figures_prices
 import freight
-from freight.comparing import Comparison
-from freight.explanations import Explanation, Side, View
-from freight.types import Array
+from freight.explain.comparison import Comparison
+from freight.explain.explanation import Explanation, Side, View
+from freight.transport.types import Array
 
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
 OUTPUT = Path(__file__).parents[2] / "docs/figures"

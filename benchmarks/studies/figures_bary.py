@@ -9,12 +9,12 @@ import torch
 from torch.nn.functional import normalize
 
 import freight
-from freight.clouds import Cloud
-from freight.encoding import EMBEDDED
-from freight.encoding import encoder as find
+from freight.core.types import Cloud
+from freight.core.units import all_tokens
+from freight.encoders import EMBEDDED
+from freight.encoders import encoder as find
 from freight.report.svg import ACCENT, INK, LINE, MUTED, WARN, picture
-from freight.types import Array, Problem
-from freight.units import all_tokens
+from freight.transport.types import Array, Problem
 from writing import standing_alone
 
 if TYPE_CHECKING:

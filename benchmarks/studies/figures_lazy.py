@@ -8,9 +8,9 @@ from math import inf
 from typing import Any
 
 import freight
-from freight.explanations import Plan, View
-from freight.report.numbers import number
-from freight.report.ribbons import Diagram, Node, diagram
+from freight.explain.explanation import Plan, View
+from freight.report.formatting import number
+from freight.report.sankey import Diagram, Node, diagram
 
 HYP, REF = "The boy in a coat.", "The young man in a slicker."
 NEAR, FAR = (0x2A, 0x7F, 0xC4), (0xD9, 0x64, 0x0A)

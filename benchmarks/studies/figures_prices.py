@@ -8,7 +8,7 @@ import numpy as np
 
 import freight
 from freight.report.svg import ACCENT, LINE, MUTED, WARN, picture
-from freight.types import Array
+from freight.transport.types import Array
 from writing import standing_alone
 
 if TYPE_CHECKING:

@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 
 import freight
-from freight.data.judgements import Judgements, read_judgements
+from freight.core.scoring import Scorer
+from freight.core.sweep_cache import Memories
+from freight.data.judgement_files import read_judgements
+from freight.data.judgements import Judgements
 from freight.judge.comparisons import Chance
-from freight.judge.trials import Bench, Question, Trials
-from freight.judge.tune import apart
-from freight.rehearsal import Memories
-from freight.scoring import Scorer
+from freight.judge.search import Bench, Question, Trials
+from freight.judge.tuning import apart
 
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
 RATED = ("wmt15-da", "wmt17-da")

@@ -17,7 +17,7 @@ import spacy
 from spacy.language import Language
 
 import freight
-from freight.rehearsal import Memories, Rehearsal
+from freight.core.sweep_cache import Memories, Rehearsal
 from future_work import asked, sampled, table
 
 PARTS = {

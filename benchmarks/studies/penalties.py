@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 
 import freight
-from freight.data.judgements import Judgements, read_judgements
+from freight.core.metric import Metric
+from freight.core.pipeline import measured, price
+from freight.core.sweep_cache import Memories, Rehearsal
+from freight.data.judgement_files import read_judgements
+from freight.data.judgements import Judgements
 from freight.judge.correlation import pearson
-from freight.metric import Metric
-from freight.pipeline import measured, price
-from freight.rehearsal import Memories, Rehearsal
-from freight.types import Array
+from freight.transport.types import Array
 from penalties_page import COLUMNS, PENALTIES, Found, written_page
 
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from freight.report.svg import ACCENT, MUTED, WARN, picture
-from freight.types import Array
+from freight.transport.types import Array
 from writing import bullets, claim, standing_alone, table
 
 if TYPE_CHECKING:

@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from freight import loss as loss
-    from freight.catalogue import default_encoder, load, metrics, parameters, presets
-    from freight.comparing import Comparison, compare
-    from freight.data.judgements import Judgements, read_judgements
-    from freight.decoding import Choice, mbr
-    from freight.encoding import encoder, encoders, with_cache
+    from freight.core.decoding import Choice, mbr
+    from freight.core.metric import Metric
+    from freight.core.result import Column, Result
+    from freight.core.scoring import score_stream, score_together
+    from freight.data.judgement_files import read_judgements
+    from freight.data.judgements import Judgements
+    from freight.encoders import encoder, list_encoders, with_cache
     from freight.errors import FreightError, InvalidInput, MissingPart, NotConverged
-    from freight.explanations import Explanation
-    from freight.features import features
+    from freight.explain.comparison import Comparison, compare
+    from freight.explain.explanation import Explanation
     from freight.kernels import set_threads
-    from freight.metric import Metric
-    from freight.results import Column, Result
-    from freight.scoring import score_stream, score_together
-    from freight.solvers import barycenter, solve
-    from freight.types import Barycenters, Plans, Problem
+    from freight.learn.text_features import features
+    from freight.metrics import default_encoder, list_metrics, load, parameters, presets
+    from freight.transport.solvers import barycenter, solve
+    from freight.transport.types import Barycenters, Plans, Problem
 
 __version__ = "0.1.0"
 
@@ -45,11 +46,11 @@ __all__ = [
     "compare",
     "default_encoder",
     "encoder",
-    "encoders",
     "features",
+    "list_encoders",
+    "list_metrics",
     "load",
     "mbr",
-    "metrics",
     "parameters",
     "presets",
     "read_judgements",
@@ -61,20 +62,21 @@ __all__ = [
 ]
 
 _HOMES = {
-    "catalogue": ("default_encoder", "load", "metrics", "parameters", "presets"),
-    "data.judgements": ("Judgements", "read_judgements"),
-    "decoding": ("Choice", "mbr"),
-    "encoding": ("encoder", "encoders", "with_cache"),
+    "metrics": ("default_encoder", "list_metrics", "load", "parameters", "presets"),
+    "data.judgement_files": ("read_judgements",),
+    "data.judgements": ("Judgements",),
+    "core.decoding": ("Choice", "mbr"),
+    "encoders": ("encoder", "list_encoders", "with_cache"),
     "errors": ("FreightError", "InvalidInput", "MissingPart", "NotConverged"),
-    "comparing": ("Comparison", "compare"),
-    "explanations": ("Explanation",),
-    "features": ("features",),
+    "explain.comparison": ("Comparison", "compare"),
+    "explain.explanation": ("Explanation",),
+    "learn.text_features": ("features",),
     "kernels": ("set_threads",),
-    "metric": ("Metric",),
-    "results": ("Column", "Result"),
-    "scoring": ("score_stream", "score_together"),
-    "solvers": ("barycenter", "solve"),
-    "types": ("Barycenters", "Plans", "Problem"),
+    "core.metric": ("Metric",),
+    "core.result": ("Column", "Result"),
+    "core.scoring": ("score_stream", "score_together"),
+    "transport.solvers": ("barycenter", "solve"),
+    "transport.types": ("Barycenters", "Plans", "Problem"),
 }
 
 _MODULES = ("loss",)

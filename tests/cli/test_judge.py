@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import freight
 from freight.cli import main
-from freight.cli.cache import app as cache_app
+from freight.cli.listing import cache_app as cache_app
 
 EXAMPLE = Path(__file__).parents[2] / "examples/judged.jsonl"
 
@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "alone.csv").write_text("hyp,ref,human\na b,a b,3\nc,a b,1\na,a b,2\n")
     (tmp_path / "unrated.csv").write_text("hyp,ref\na b,a b\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("freight.judge.cache.user_cache", lambda name: tmp_path / "cache" / name)
+    monkeypatch.setattr("freight.judge.scores.user_cache", lambda name: tmp_path / "cache" / name)
     return tmp_path
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import freight
 from freight.cli import app, main
-from freight.data.judgements import read_judgements
+from freight.data.judgement_files import read_judgements
 
 WORDS = ["alpha", "beta", "gamma", "delta", "omega"]
 PAIRS = [(f"{a} {b}", f"{a} {c}") for a in WORDS for b in WORDS for c in WORDS if b < c]

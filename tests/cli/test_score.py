@@ -316,8 +316,8 @@ def test_a_run_that_fails_leaves_nothing(files: Path, monkeypatch: pytest.Monkey
         raise freight.FreightError("no more")
 
     (files / "scores.csv").write_text("from before")
-    monkeypatch.setattr("freight.pipeline.PAIRS", 1)
-    monkeypatch.setattr("freight.cli.summary.Summary.add", fail)
+    monkeypatch.setattr("freight.core.pipeline.PAIRS", 1)
+    monkeypatch.setattr("freight.cli.results.Summary.add", fail)
     arguments = ["hyp.txt", "ref.txt", "--encoder", "hashed", "-o", "scores.csv"]
     assert run(monkeypatch, files, "score", *arguments) == 1
     assert (files / "scores.csv").read_text() == "from before"

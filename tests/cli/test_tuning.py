@@ -11,9 +11,9 @@ from rich.console import Console
 
 import freight
 from freight.cli import main
-from freight.judge.grid import Choice
-from freight.judge.tune import tune
-from freight.report.tuned import show_tuned
+from freight.judge.search import Values
+from freight.judge.tuning import tune
+from freight.report.tuning import show_tuned
 from studies import rated
 
 OPTIONS = ["--encoder", "hashed", "--resamples", "20", "--grid", "hyp=0.1,0.4,1.6"]
@@ -101,7 +101,7 @@ def test_what_is_not_to_be_trusted_is_red(
     judged = freight.read_judgements(folder / "test.jsonl")
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, color_system="standard", width=120)
-    space = {"hyp": Choice((0.1, 0.4))}
+    space = {"hyp": Values((0.1, 0.4))}
     show_tuned(tune("lazy-emd", space, judged, judged, {"encoder": "hashed"}, resamples=5), console)
     assert "\x1b[1;31mtuned and tested on the same rows" in stream.getvalue()
 

@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from freight.data import Corpus
-from freight.data.rows import rows
+from freight.data.files import rows
 from freight.data.tables import TableWriter
 from freight.errors import InvalidInput
 

@@ -11,7 +11,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from freight.data.judgements import Judgements, read_judgements
+from freight.data.judgement_files import read_judgements
+from freight.data.judgements import Judgements
 from freight.errors import InvalidInput
 
 Rows = list[dict[str, Any]]

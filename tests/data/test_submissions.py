@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freight.data.submissions import COLUMNS, Task, read_scores, reference_names, write_scores
+from freight.data.wmt import COLUMNS, WmtTask, read_scores, reference_names, write_scores
 from freight.errors import InvalidInput
 
 SEGMENTS = np.array([[0.25, -1.5, 3.0], [1e-17, 2.0, -0.0]])
@@ -13,7 +13,7 @@ SEGMENTS = np.array([[0.25, -1.5, 3.0], [1e-17, 2.0, -0.0]])
 
 @pytest.mark.parametrize("form", COLUMNS)
 def test_round_trip(form: str, tmp_path: Path) -> None:
-    task = Task(form, "cs-en", "newstest2018", ("refA",))
+    task = WmtTask(form, "cs-en", "newstest2018", ("refA",))
     systems = ["newstest2018.uedin.5561.cs-en", "online-A.0"]
     paths = write_scores(tmp_path, task, "lazy-emd", systems, SEGMENTS, SEGMENTS.mean(axis=1))
     found = read_scores(paths[0])
@@ -34,7 +34,7 @@ def test_names_of_references() -> None:
 
 
 def test_names_of_systems() -> None:
-    task = Task("wmt23", "en-de", "generaltest2024", ("refA",))
+    task = WmtTask("wmt23", "en-de", "generaltest2024", ("refA",))
     assert task.system("generaltest2024.en-de.hyp.GPT-4.de") == "GPT-4"
     assert task.system("en-de") == "en-de"
 
@@ -56,7 +56,7 @@ def test_what_is_no_score_file(content: str, message: str, tmp_path: Path) -> No
 
 
 def test_a_segment_without_a_score_is_refused(tmp_path: Path) -> None:
-    task = Task("mtme", "cs-en", "", ("ref",))
+    task = WmtTask("mtme", "cs-en", "", ("ref",))
     gap = np.array([[1.0, np.nan]])
     with pytest.raises(InvalidInput, match="chrf has no score for segment 2 of a"):
         write_scores(tmp_path, task, "chrf", ["a"], gap, np.array([1.0]))

@@ -14,13 +14,12 @@ from typer.testing import CliRunner
 
 import freight
 from freight.cli import app
-from freight.interop.cards import module_files, write_module
-from freight.interop.described import Description
+from freight.interop.evaluate_cards import Description, module_files, write_module
 
 HYPS = ["a cat sat on the mat", "the dog", "rain fell all day", "it was late"]
 REFS = ["a cat sat", "the old dog", "it rained all day", "it was late"]
 SEVERAL = [["a cat sat"], ["the old dog", "a dog"], ["it rained all day"], ["it was late", "late"]]
-TRANSPORT = [name for name in freight.metrics() if "encoder" in freight.parameters(name)]
+TRANSPORT = [name for name in freight.list_metrics() if "encoder" in freight.parameters(name)]
 
 
 @pytest.fixture(scope="session")
@@ -131,7 +130,7 @@ def test_the_card_is_true(home: Path, name: str) -> None:
     assert doctest.DocTestRunner().run(test).failed == 0
 
 
-@pytest.mark.parametrize("name", [name for name in freight.metrics() if name != "meteor"])
+@pytest.mark.parametrize("name", [name for name in freight.list_metrics() if name != "meteor"])
 def test_every_metric_can_be_described(name: str) -> None:
     about = Description(name)
     files = module_files(about)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import freight
+from freight.core.scoring import Refs
 from freight.interop.rewards import reward
-from freight.scoring import Refs
 
 HYPS = ["the cat sat", "", "a dog barks"]
 REFS = ["a cat sat down", "the dog", "a dog barks"]

@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from freight.errors import InvalidInput
-from freight.judge.error import (
-    bootstrap_errors,
-    bootstrap_t_test,
-    mae,
-    mse,
-    paired_test,
-    scaled,
-)
+from freight.judge.error import bootstrap_errors, bootstrap_t_test, mae, mse, paired_test, scaled
 from ratings import Floats
 
 

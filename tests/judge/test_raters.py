@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import pearsonr, spearmanr
 
 from freight.errors import InvalidInput
-from freight.judge.raters import icc2k, krippendorff_alpha, pairwise, rater_agreement
+from freight.judge.annotation import icc2k, krippendorff_alpha, pairwise, rater_agreement
 
 N = np.nan
 # Shrout and Fleiss (1979), table 2: six targets, four judges; ICC(2,4) is .62.

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freight.data.judgements import Judgements, read_judgements
+from freight.data.judgement_files import read_judgements
+from freight.data.judgements import Judgements
 from freight.errors import InvalidInput
+from freight.judge.annotation import key_path, read_sheet, write_rated, write_sheet
 from freight.judge.sample import REST, WRD_SCORE, Stratum, draw
-from freight.judge.sheets import key_path, read_sheet, write_rated, write_sheet
 
 COUNT = 200
 SCORES = np.linspace(0, 1, COUNT)

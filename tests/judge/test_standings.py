@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 import freight
-from freight.data.places import Places
-from freight.judge.standings import standings, system_scores
-from freight.results import Column, Result
+from freight.core.result import Column, Result
+from freight.data.corpus import RowOrigins
+from freight.judge.systems import standings, system_scores
 from ratings import Floats
 
 
@@ -17,9 +17,11 @@ def result_of(values: Floats, higher: bool = True) -> Result:
     return Result("toy", (column,), {"score": values}, np.zeros(size, int), ((),) * size, "toy")
 
 
-def places_of(systems: int, inputs: int) -> Places:
+def places_of(systems: int, inputs: int) -> RowOrigins:
     names = tuple("abcdef"[:systems])
-    return Places(names, np.tile(np.arange(systems), inputs), np.repeat(np.arange(inputs), systems))
+    return RowOrigins(
+        names, np.tile(np.arange(systems), inputs), np.repeat(np.arange(inputs), systems)
+    )
 
 
 def test_intervals_and_p_are_what_scipy_says() -> None:
@@ -60,7 +62,7 @@ def test_systems_meet_on_the_inputs_that_they_share() -> None:
     values = np.concatenate((np.arange(10.0), np.arange(10.0) + 1, [100.0, 200.0]))
     systems = np.repeat([0, 1, 2], [10, 10, 2])
     segments = np.concatenate((np.arange(10), np.arange(4, 14)[::-1], [70, 80]))
-    found = standings(result_of(values), Places(("a", "b", "c"), systems, segments))[0]
+    found = standings(result_of(values), RowOrigins(("a", "b", "c"), systems, segments))[0]
     assert found.common.tolist() == [[10, 6, 0], [6, 10, 0], [0, 0, 2]]
     assert np.isnan(found.beats[2]).all()
     assert [score.value for score in found.scores] == [4.5, 5.5, 150]

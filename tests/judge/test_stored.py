@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import freight
-from freight.data.submissions import Task, write_scores
+from freight.data.wmt import WmtTask, write_scores
 from freight.errors import InvalidInput
 from freight.judge import judge
-from freight.judge.stored import stored
+from freight.judge.scores import stored
 
 SETS = Path(__file__).parents[2] / "examples/judged.jsonl"
 
@@ -20,7 +20,7 @@ def test_a_file_is_judged_as_its_metric(form: str, tmp_path: Path) -> None:
     scores = chrf.score(judged.hyps, judged.refs)["score"]
     table = np.zeros((len(judged.system_names), 5))
     table[judged.systems, judged.segments] = scores
-    task = Task(form, "de-en", "examples", ("refA",))
+    task = WmtTask(form, "de-en", "examples", ("refA",))
     path = write_scores(tmp_path, task, "chrf", judged.system_names, table, table.mean(axis=1))[0]
     again = stored(path, [judged])
     study = judge({"chrf": chrf, "from file": again}, judged, resamples=50)

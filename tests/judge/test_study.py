@@ -9,13 +9,14 @@ import pytest
 from scipy import stats
 
 import freight
-from freight.data.judgements import Judgements, read_judgements
+from freight.core.pipeline import Chunk, Scored
+from freight.core.result import Column, Result
+from freight.core.scoring import Scorer, result_of
+from freight.data.judgement_files import read_judgements
+from freight.data.judgements import Judgements
 from freight.judge import ScoreCache, Study, judge
-from freight.judge.cache import Scores, score_key
 from freight.judge.error import scaled
-from freight.pipeline import Chunk, Scored
-from freight.results import Column, Result
-from freight.scoring import Scorer, result_of
+from freight.judge.scores import Scores, score_key
 from studies import preferred, rated
 
 

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 import freight
-from freight.clouds import Cloud, Tick
+from freight.core.scoring import pair_up
+from freight.core.sweep_cache import Memories, Rehearsal
+from freight.core.types import Cloud, Tick
 from freight.data.judgements import Judgements
-from freight.encoding.hashed import Hashed
-from freight.encoding.remembered import Remembered
+from freight.encoders.cache.memory import Remembered
+from freight.encoders.hashed import Hashed
 from freight.errors import InvalidInput, MissingPart
-from freight.judge.grid import Choice, Range, every, parse_space
-from freight.judge.tune import TRYING, tune
-from freight.rehearsal import Memories, Rehearsal
-from freight.scoring import pair_up
+from freight.judge.search import Range, Values, every, parse_space
+from freight.judge.tuning import TRYING, tune
 from studies import preferred, rated
 
 HASHED = {"encoder": "hashed"}
-GRID = {"hyp": Choice((0.1, 0.4, 1.6)), "ref": Choice((0.2, 0.8))}
+GRID = {"hyp": Values((0.1, 0.4, 1.6)), "ref": Values((0.2, 0.8))}
 
 
 def made_by(name: str, pair: str = "", **settings: object) -> Judgements:
@@ -178,7 +178,7 @@ def test_rows_are_whole_segments_by_seed() -> None:
 
 
 def test_what_cannot_be_tried_is_counted() -> None:
-    space = {"hyp": Choice((0.0, 0.4)), "ref": Choice((0.0, 0.8))}
+    space = {"hyp": Values((0.0, 0.4)), "ref": Values((0.0, 0.8))}
     found = tune("lazy-emd", space, made_by("one", hyp=0.4, ref=0.8), (), HASHED)
     assert np.isnan(found.trials[0].value)
     assert found.best.settings == {"hyp": 0.4, "ref": 0.8}
@@ -186,11 +186,11 @@ def test_what_cannot_be_tried_is_counted() -> None:
 
 
 MISTAKES = {
-    "parameter": ({"speed": Choice((1,))}, {}, "lazy-emd has no parameter 'speed'"),
+    "parameter": ({"speed": Values((1,))}, {}, "lazy-emd has no parameter 'speed'"),
     "nothing": ({}, {}, "say what to search"),
     "twice": (GRID, {"settings": {"hyp": 1.0}}, "hyp is both set and searched"),
     "one pair": (GRID, {"folds": True}, "the only one"),
-    "column": ({"column": Choice(("f1",))}, {}, "no column 'f1'"),
+    "column": ({"column": Values(("f1",))}, {}, "no column 'f1'"),
     "criterion": (GRID, {"human": "charm"}, "no criterion 'charm'"),
     "level": (GRID, {"level": "darr"}, "has no preferences"),
     "trials": (GRID, {"trials": 0}, "from 1 up"),
@@ -221,7 +221,7 @@ def test_grids() -> None:
     several = parse_space("lazy-emd", ["hyp=0.5,inf", "layer=-5:", "idf=null,ref"])
     assert [one.values for one in several.values()] == [(0.5, np.inf), ("-5:",), (None, "ref")]
     assert list(parse_space("lazy-emd", [])) == ["hyp", "ref", "column"]
-    columns = every({"column": Choice(("a", "b")), "hyp": Choice((1, 2))})
+    columns = every({"column": Values(("a", "b")), "hyp": Values((1, 2))})
     assert [one["column"] for one in columns] == ["a", "b", "a", "b"]
 
 
@@ -245,7 +245,7 @@ def test_grids_that_are_none(item: str, message: str) -> None:
 
 
 def test_a_preset_comes_back_as_it_was(tmp_path: Path) -> None:
-    space = {"hyp": Choice((0.4, np.inf)), "column": Choice(("objective",))}
+    space = {"hyp": Values((0.4, np.inf)), "column": Values(("objective",))}
     train = made_by("one", hyp=np.inf, ref=0.8)
     found = tune("lazy-emd", space, train, (), {**HASHED, "ref": 0.8, "preset": "authors"})
     path = tmp_path / "tuned.json"

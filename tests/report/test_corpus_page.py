@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import freight
+from freight.core.result import Column, Result
 from freight.errors import InvalidInput
-from freight.report import rows as listing
+from freight.report import corpus as listing
 from freight.report.corpus import page
 from freight.report.extremes import extreme_rows
 from freight.report.rows import listed_rows
-from freight.results import Column, Result
 from pages import Elements
 
 HOSTILE = (
@@ -235,7 +235,7 @@ def test_what_is_long_is_shortened() -> None:
 
 
 def test_a_place_that_cannot_be_written_is_named_first(tmp_path: Path) -> None:
-    from freight.report.corpus import Scored, write_corpus_report
+    from freight.report.corpus import ScoredCorpus, write_corpus_report
 
     with pytest.raises(InvalidInput, match="there is no folder"):
-        write_corpus_report(Scored([], []), tmp_path / "no" / "page.html")
+        write_corpus_report(ScoredCorpus([], []), tmp_path / "no" / "page.html")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from freight.report.disagreements import against_preferences, between, percentiles
+from freight.report.extremes import against_preferences, between, percentiles
 from studies import rated
 
 FOUR = replace(rated("set", 4, 1, ("da",)), hyps=("a", "b", "c", "d"))

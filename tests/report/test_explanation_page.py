@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 import freight
-from freight.catalogue import METRICS
-from freight.comparing import Comparison
-from freight.explanations import Explanation
-from freight.report import grids, ribbons
-from freight.report.explanation import fragment, fragment_style, held, page
-from freight.report.numbers import brief, number, percent, rounded
-from freight.report.phrases import leftward, pieces
-from freight.types import Problem
+from freight.explain.comparison import Comparison
+from freight.explain.explanation import Explanation
+from freight.metrics import METRICS
+from freight.report import heatmaps, sankey
+from freight.report.explanation import fragment, fragment_style, held, leftward, page, pieces
+from freight.report.formatting import brief, number, percent, rounded
+from freight.transport.types import Problem
 from pages import Elements
 from pictured import LAZY, blended, explained, greedy
 
@@ -171,7 +170,7 @@ def test_pieces_are_the_text_and_spaces_have_no_colour() -> None:
 
 def test_ribbons_lie_within_their_units_and_are_as_wide_as_their_mass() -> None:
     view = EVERYTHING["short"].views[0]  # type: ignore[union-attr]
-    drawn = ribbons.diagram(view, view.plans[0])
+    drawn = sankey.diagram(view, view.plans[0])
     scale = drawn.hyps[0].weight / view.hyp.weights[0]
     assert drawn.refs[0].weight == pytest.approx(scale * view.ref.weights[0])
     for nodes, axis in ((drawn.hyps, 1), (drawn.refs, 0)):
@@ -188,7 +187,7 @@ def test_ribbons_lie_within_their_units_and_are_as_wide_as_their_mass() -> None:
 
 def test_leftward_texts_run_from_right_to_left() -> None:
     view = EVERYTHING["leftward"].views[0]  # type: ignore[union-attr]
-    middles = [node.middle for node in ribbons.diagram(view, view.plans[0]).hyps]
+    middles = [node.middle for node in sankey.diagram(view, view.plans[0]).hyps]
     assert middles == sorted(middles, reverse=True)
     assert leftward("  \u200f123 אבג")
     assert not leftward("12 abc אבג")
@@ -196,13 +195,13 @@ def test_leftward_texts_run_from_right_to_left() -> None:
 
 def test_what_is_left_out_of_long_texts_is_said() -> None:
     view = EVERYTHING["long"].views[0]  # type: ignore[union-attr]
-    drawn = ribbons.diagram(view, view.plans[0])
-    assert len(drawn.hyps) == ribbons.MOST_UNITS < len(view.hyp.names)
-    assert sum(len(node.ribbons) for node in drawn.hyps) <= ribbons.MOST_RIBBONS
+    drawn = sankey.diagram(view, view.plans[0])
+    assert len(drawn.hyps) == sankey.MOST_UNITS < len(view.hyp.names)
+    assert sum(len(node.ribbons) for node in drawn.hyps) <= sankey.MOST_RIBBONS
     assert any("strongest of" in note for note in drawn.notes)
     assert any("add most" in note for note in drawn.notes)
-    grid = grids.cost_grids(view)[0]
-    assert len(grid.rows) == len(grid.columns) == grids.MOST
+    grid = heatmaps.cost_grids(view)[0]
+    assert len(grid.rows) == len(grid.columns) == heatmaps.MOST
     assert "add most" in grid.note
     assert len(fragment(EVERYTHING["long"])) < 600_000
 
@@ -214,7 +213,7 @@ def test_units_without_mass_are_drawn_where_something_went_to_them() -> None:
     taken = int(view.plans[0].flow.sum(axis=0).argmax())
     weights[taken] = 0.0
     view = replace(view, ref=replace(view.ref, weights=weights, shares=0 * weights))
-    shown = ribbons.diagram(view, view.plans[0]).refs
+    shown = sankey.diagram(view, view.plans[0]).refs
     assert view.ref.names[taken] in [node.name for node in shown]
 
 

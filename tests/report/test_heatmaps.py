@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freight.comparing import Comparison
 from freight.errors import InvalidInput
-from freight.report.fonts import lettering
+from freight.explain.comparison import Comparison
 from freight.report.heatmaps import MOST, plot
+from freight.report.svg import lettering
 from pictured import blended, explained, greedy
 
 HYP, REF = "The boy in a blue coat walked.", "The young man in a slicker walks."

@@ -9,8 +9,8 @@ import pytest
 
 import studies
 from freight.errors import InvalidInput
-from freight.report.leaderboard import leaderboard, ranks, write_leaderboard
-from freight.report.markup import Mark, latex, markdown
+from freight.report.export import leaderboard, ranks, write_leaderboard
+from freight.report.formatting import Mark, latex, markdown
 from freight.report.tables import table_rows
 
 STUDY = studies.study(

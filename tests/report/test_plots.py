@@ -8,7 +8,7 @@ import pytest
 
 from freight.report import plots
 from freight.report.svg import picture
-from freight.types import Array
+from freight.transport.types import Array
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(2, 5000))

@@ -7,8 +7,7 @@ import pytest
 from rich.console import Console
 
 from freight.judge.study import Agreement, Study
-from freight.report.tables import table_columns, table_rows
-from freight.report.terminal import agreement_tables, show_study
+from freight.report.tables import agreement_tables, show_study, table_columns, table_rows
 from studies import NOISE, preferred, rated, study
 
 PAIRS = tuple(rated(f"wmt15-da {pair}", 30, 3, ("da_z",)) for pair in ("cs-en", "de-en"))

@@ -13,8 +13,8 @@ import freight
 from freight.data import Corpus
 from freight.errors import FreightError, InvalidInput
 from freight.run import local
-from freight.run.folder import Folder
-from freight.run.shards import Finished, Shard, Task
+from freight.run.journal import RunFolder
+from freight.run.shards import Finished, Shard, ShardTask
 from runs import SHARD, content, metrics, rows, score, write_input
 
 COUNT = 25
@@ -152,13 +152,13 @@ def test_only_what_is_missing_is_scored(
     undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, expected = undisturbed
-    asked, real = [], Task._finish
+    asked, real = [], ShardTask._finish
 
-    def noting(self: Task, shard: Shard, results: Any) -> Finished:
+    def noting(self: ShardTask, shard: Shard, results: Any) -> Finished:
         asked.append(shard.number)
         return real(self, shard, results)
 
-    monkeypatch.setattr(Task, "_finish", noting)
+    monkeypatch.setattr(ShardTask, "_finish", noting)
     score(path, tmp_path / "out")
     assert asked == [0, 1, 2]
     for number in (0, 2):
@@ -226,7 +226,7 @@ def test_neither_cache_nor_workers_nor_shards_change_a_score(
 
 def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
     path = write_input(tmp_path, 5)
-    with Folder(tmp_path / "out").held(), pytest.raises(FreightError, match="another run"):
+    with RunFolder(tmp_path / "out").held(), pytest.raises(FreightError, match="another run"):
         score(path, tmp_path / "out", resume=True)
     score(path, tmp_path / "out")
 
@@ -303,14 +303,14 @@ def test_the_input_may_move(tmp_path: Path) -> None:
 def test_input_that_changes_meanwhile_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, real = write_input(tmp_path, 25), Task._finish
+    path, real = write_input(tmp_path, 25), ShardTask._finish
 
-    def meddle(self: Task, shard: Shard, results: Any) -> Finished:
+    def meddle(self: ShardTask, shard: Shard, results: Any) -> Finished:
         if shard.number == 1:
             os.utime(path, (0, 0))
         return real(self, shard, results)
 
-    monkeypatch.setattr(Task, "_finish", meddle)
+    monkeypatch.setattr(ShardTask, "_finish", meddle)
     with pytest.raises(FreightError, match="changed while it was being scored"):
         score(path, tmp_path / "out")
     assert "shard-00001.parquet" not in content(tmp_path / "out")

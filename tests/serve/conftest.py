@@ -7,10 +7,10 @@ from contextlib import contextmanager
 import pytest
 from starlette.testclient import TestClient
 
+from freight.serve.access import Access
 from freight.serve.app import create_app
-from freight.serve.guard import Access
-from freight.serve.limits import Limits
-from freight.serve.offer import Offer, allowed
+from freight.serve.jobs import Limits
+from freight.serve.models import Offer, allowed
 
 BASE = "http://127.0.0.1"
 

@@ -10,8 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import freight
-from freight.serve.offer import Offer, allowed
-from freight.serve.parameters import KINDS, MEANT, settable
+from freight.serve.models import KINDS, MEANT, Offer, allowed, settable
 from serve.conftest import served
 
 PAIRS = [
@@ -85,7 +84,7 @@ def test_metrics_come_back_in_the_order_of_the_request_twice_if_asked_twice(
 
 def test_what_there_is(client: TestClient, light: Offer) -> None:
     found = {one["name"]: one for one in client.get("/api/metrics").json()["metrics"]}
-    assert set(found) <= set(freight.metrics())
+    assert set(found) <= set(freight.list_metrics())
     assert {"freight", "lazy-emd", "bert-score", "std", "bleu"} <= set(found)
     assert found["bleu"]["explained"] is False
     assert found["bleu"]["encoder"] is None
@@ -115,7 +114,7 @@ def test_what_metrics_choose_for_themselves_is_what_sliders_show() -> None:
 
 
 def test_parameters_that_could_name_a_file_a_language_or_code_are_not_there() -> None:
-    for name in freight.metrics():
+    for name in freight.list_metrics():
         assert not {"encoder", "lang", "preset", "column"} & set(settable(name))
     assert "baseline" in KINDS
     with pytest.raises(freight.InvalidInput, match="give a number"):

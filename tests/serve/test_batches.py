@@ -13,13 +13,11 @@ import numpy as np
 import pytest
 
 import freight
-from freight.encoding.hashed import Hashed
-from freight.pipeline import Segment
+from freight.core.pipeline import Segment
+from freight.encoders.hashed import Hashed
 from freight.serve import worker as working
-from freight.serve.gauges import Gauges
-from freight.serve.jobs import Busy, Late, Stopping
-from freight.serve.limits import Limits
-from freight.serve.offer import Offer, allowed
+from freight.serve.jobs import Busy, Gauges, Late, Limits, Stopping
+from freight.serve.models import Offer, allowed
 from freight.serve.worker import Worker
 
 TEXTS = [
@@ -313,7 +311,7 @@ def test_stopping_answers_what_waits_and_takes_nothing_new(
 
 
 def test_words_without_end_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    from freight.encoding import static
+    from freight.encoders import static
 
     monkeypatch.setattr(static, "KEPT", 50)
     metric: Any = freight.load("wmd")

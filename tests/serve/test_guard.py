@@ -9,10 +9,10 @@ from starlette.testclient import TestClient
 
 import freight
 from freight.serve import worker as working
-from freight.serve.guard import Access, is_loopback
-from freight.serve.limits import Limits
-from freight.serve.offer import Offer
-from freight.serve.run import TOKEN, access
+from freight.serve.access import Access, is_loopback
+from freight.serve.app import TOKEN, access
+from freight.serve.jobs import Limits
+from freight.serve.models import Offer
 from serve.conftest import served
 
 BODY = {"pairs": [{"hyp": "a cat", "refs": ["a dog"]}], "metrics": [{"name": "emd"}]}

@@ -13,7 +13,7 @@ from urllib.request import urlopen
 import pytest
 
 import freight
-from freight.serve.run import TOKEN
+from freight.serve.app import TOKEN
 from serve.running import COMMAND, Service, running
 
 PAIRS = [{"hyp": f"the cat number {k}", "refs": [f"a dog, its number {k}"]} for k in range(200)]

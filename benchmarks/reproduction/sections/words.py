@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import freight
 from asking import WORDS, Store
-from freight.data.judgements import read_judgements
+from freight.data.judgement_files import read_judgements
 from freight.judge.error import mae, mse, paired_test, scaled
-from freight.types import Array
+from freight.transport.types import Array
 from layout import Values, bullets, chance, listed, mean, number, said, table
 from published import STD, WRD
 from questions import ENGLISH, wmt15

@@ -9,11 +9,9 @@ import typer
 
 import freight
 from freight.cli import (
-    cache,
-    completing,
+    completion,
     doctor,
     explain,
-    export,
     judge,
     listing,
     mbr,
@@ -23,7 +21,7 @@ from freight.cli import (
     train,
     tune,
 )
-from freight.cli.manner import SacreCommand
+from freight.cli.sacrebleu import SacreCommand
 from freight.errors import FreightError
 
 app = typer.Typer(
@@ -42,8 +40,8 @@ app.command("doctor")(doctor.doctor)
 app.command("metrics")(listing.metrics)
 app.command("encoders")(listing.encoders)
 app.command("version")(listing.version)
-app.add_typer(cache.app, name="cache")
-app.add_typer(export.app, name="export")
+app.add_typer(listing.cache_app, name="cache")
+app.add_typer(listing.export_app, name="export")
 app.add_typer(train.app, name="train")
 
 
@@ -52,7 +50,7 @@ def main() -> None:
     try:
         run = partial(app, prog_name="freight")
         if os.environ.get("_FREIGHT_COMPLETE") == "complete_bash":
-            completing.in_bash(run)
+            completion.in_bash(run)
         else:
             run()
     except FreightError as error:

@@ -11,7 +11,7 @@ from rich.text import Text
 from freight.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from freight.doctor import Examination
+    from freight.cli.diagnosis import Examination
 
 
 def doctor(as_json: AsJson = False) -> None:
@@ -20,7 +20,7 @@ def doctor(as_json: AsJson = False) -> None:
     Everything is tried once: packages, the default encoder, the GPU, caches, a score of two
     sentences. The exit status is 1 where something that is promised does not hold.
     """
-    from freight.doctor import examine
+    from freight.cli.diagnosis import examine
 
     with Console(stderr=True).status("looking"):
         found = examine()

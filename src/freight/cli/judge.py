@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freight.cli import completing, options
+from freight.cli import completion, options
 from freight.cli.options import (
     DEFAULT,
-    Wanted,
+    RequestedMetric,
     given,
     language_setting,
     parse_conditions,
@@ -19,7 +19,7 @@ from freight.cli.options import (
     wanted_metrics,
 )
 from freight.cli.score import progress
-from freight.data.submissions import is_score_file
+from freight.data.wmt import is_score_file
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def judge(
             metavar="NAME[:COLUMN]",
             help=f"By its primary column unless one is named; or a .seg.score file."
             f" May be repeated. Default: {DEFAULT}.",
-            autocompletion=completing.metrics,
+            autocompletion=completion.metrics,
         ),
     ] = None,
     level: options.Level = None,
@@ -81,7 +81,7 @@ def judge(
     import freight
     from freight.judge import ScoreCache
     from freight.judge import judge as study_of
-    from freight.judge.stored import stored as stored_scores
+    from freight.judge.scores import stored as stored_scores
 
     bounds, conditions = parse_scale(scale), parse_conditions(where or [])
     sets = [freight.read_judgements(path, human, conditions, encoding=encoding) for path in data]
@@ -93,7 +93,7 @@ def judge(
     named = given(layer=layer) | spoken | parse_settings(settings or [])
     chosen = given(device=device, dtype=dtype)
     wanted = wanted_metrics(names, encoder, chosen, named, cache, every=False)
-    wanted += [Wanted(stored_scores(path, sets), ("score",)) for path in stored]
+    wanted += [RequestedMetric(stored_scores(path, sets), ("score",)) for path in stored]
     with progress(sum(map(len, sets))) as tick:
         study = study_of(
             [one.metric for one in wanted],
@@ -113,7 +113,7 @@ def judge(
 
 def _references(sets: "list[Judgements]", lang: str | None) -> Iterator[str]:
     """All references; where the language is to be found, of sets in one language."""
-    from freight.languages import AUTO, detect
+    from freight.data.languages import AUTO, detect
 
     parts = {part.name: part for one in sets for part in one.split()}
     texts = {name: [ref for refs in part.refs for ref in refs] for name, part in parts.items()}
@@ -128,9 +128,8 @@ def _references(sets: "list[Judgements]", lang: str | None) -> Iterator[str]:
 
 
 def _check_output(path: Path) -> None:
+    from freight.report.export import ENDINGS, check_leaderboard, check_record
     from freight.report.html import check_page
-    from freight.report.leaderboard import ENDINGS, check_leaderboard
-    from freight.report.record import check_record
 
     if path.suffix == ".json":
         check_record(path)
@@ -143,10 +142,9 @@ def _check_output(path: Path) -> None:
 
 
 def _present(study: "Study", outputs: list[Path], as_json: bool) -> None:
+    from freight.report.export import ENDINGS, study_record, write_leaderboard, write_record
     from freight.report.judge import write_judge_report
-    from freight.report.leaderboard import ENDINGS, write_leaderboard
-    from freight.report.record import study_record, write_record
-    from freight.report.terminal import show_study
+    from freight.report.tables import show_study
 
     writers = {".json": write_record, **dict.fromkeys(ENDINGS, write_leaderboard)}
     for path in outputs:

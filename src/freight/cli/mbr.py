@@ -7,22 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freight.cli import completing, options
-from freight.cli.options import (
-    DEFAULT,
-    given,
-    language_setting,
-    parse_settings,
-    wanted_metrics,
-)
+from freight.cli import completion, options
+from freight.cli.options import DEFAULT, given, language_setting, parse_settings, wanted_metrics
 from freight.cli.score import progress
 from freight.data.tables import TableWriter, check_ending
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from freight.decoding import Choice
-    from freight.scoring import Scorer
-    from freight.types import Array
+    from freight.core.decoding import Choice
+    from freight.core.scoring import Scorer
+    from freight.transport.types import Array
+
 
 _AT_A_TIME = 256
 _LOOKED_AT = 64
@@ -47,7 +42,7 @@ def mbr(
             "--metric",
             metavar="NAME[:COLUMN]",
             help="The utility.",
-            autocompletion=completing.metrics,
+            autocompletion=completion.metrics,
         ),
     ] = DEFAULT,
     encoder: options.EncoderName = None,
@@ -81,8 +76,8 @@ def mbr(
         import freight
 
         freight.set_threads(threads)
+    from freight.core.decoding import decode, fitted
     from freight.data.candidates import CandidateFile
-    from freight.decoding import decode, fitted
 
     lists = CandidateFile(candidates, encoding)
     texts = (text for one in islice(lists, _LOOKED_AT) for text in one.references)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freight.cli import completing
+from freight.cli import completion
+from freight.data.languages import AUTO
 from freight.errors import InvalidInput
-from freight.languages import AUTO
 
 if TYPE_CHECKING:
-    from freight.scoring import Scorer
+    from freight.core.scoring import Scorer
 
 
 DEFAULT = "freight"
@@ -26,14 +26,14 @@ MetricNames = Annotated[
         "--metric",
         metavar="NAME[:COLUMN]",
         help=f"From `freight metrics`; may be repeated. Default: {DEFAULT}.",
-        autocompletion=completing.metrics,
+        autocompletion=completion.metrics,
     ),
 ]
 EncoderName = Annotated[
     str | None,
     typer.Option(
         help="From `freight encoders`; default: the metric's own.",
-        autocompletion=completing.encoders,
+        autocompletion=completion.encoders,
     ),
 ]
 Layer = Annotated[
@@ -59,21 +59,21 @@ Device = Annotated[
     str | None,
     typer.Option(
         help="cpu, cuda, cuda:1; default: a GPU where there is one.",
-        autocompletion=completing.among("cpu", "cuda"),
+        autocompletion=completion.among("cpu", "cuda"),
     ),
 ]
 Dtype = Annotated[
     str | None,
     typer.Option(
         help="float32, bfloat16 or float16; default: float32.",
-        autocompletion=completing.among("float32", "bfloat16", "float16"),
+        autocompletion=completion.among("float32", "bfloat16", "float16"),
     ),
 ]
 Level = Annotated[
     str | None,
     typer.Option(
         help="segment, text, system or darr; default: what the data has.",
-        autocompletion=completing.among("segment", "text", "system", "darr"),
+        autocompletion=completion.among("segment", "text", "system", "darr"),
     ),
 ]
 Statistic = Annotated[
@@ -81,7 +81,7 @@ Statistic = Annotated[
     typer.Option(
         help="pearson, spearman, kendall, accuracy, soft-accuracy, tau, mse or mae; "
         "default: pearson, and tau for preferences.",
-        autocompletion=completing.among(
+        autocompletion=completion.among(
             "pearson", "spearman", "kendall", "accuracy", "soft-accuracy", "tau", "mse", "mae"
         ),
     ),
@@ -99,7 +99,7 @@ Scale = Annotated[
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RequestedMetric:
     """A metric, and the columns of it that are to be shown."""
 
     metric: "Scorer"
@@ -189,7 +189,7 @@ def target_setting(pair: str, names: list[str]) -> dict[str, str]:
 
 def detected(refs: Iterable[str]) -> str:
     """The language that references seem to be in, which is told."""
-    from freight.languages import detect
+    from freight.data.languages import detect
 
     found = detect(refs)
     if found is None:
@@ -201,7 +201,7 @@ def detected(refs: Iterable[str]) -> str:
 def _is_english(metric: str, encoder: str | None) -> bool:
     """Whether a metric encodes with the embedded encoder, or what is distilled from it."""
     import freight
-    from freight.encoding import DISTILLED, EMBEDDED
+    from freight.encoders import DISTILLED, EMBEDDED
 
     return (encoder or freight.default_encoder(metric)) in (DISTILLED, EMBEDDED)
 
@@ -213,7 +213,7 @@ def wanted_metrics(
     settings: Mapping[str, Any],
     cache: bool = False,
     every: bool = True,
-) -> list[Wanted]:
+) -> list[RequestedMetric]:
     """Load each metric once, with the settings that are for it, and the columns asked for.
 
     A setting goes to every metric that knows it, METRIC.NAME to that one alone. A name alone is for
@@ -231,7 +231,7 @@ def wanted_metrics(
         mine, used = _settings(name, settings)
         unused -= used
         metric = freight.load(name, **encoder_setting(name, encoder, options, cache), **mine)
-        found.append(Wanted(metric, _columns(metric, picked)))
+        found.append(RequestedMetric(metric, _columns(metric, picked)))
     for setting in sorted(unused):
         name = setting.partition(".")[0] if "." in setting else next(iter(columns))
         freight.load(name, **{setting.rpartition(".")[2]: settings[setting]})
@@ -244,7 +244,7 @@ def encoder_setting(
 ) -> dict[str, Any]:
     """The encoder, where the metric has one and something is said of it."""
     import freight
-    from freight.encoding import is_static
+    from freight.encoders import is_static
 
     if (name is None and not options and not cache) or "encoder" not in freight.parameters(metric):
         return {}

@@ -5,16 +5,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freight.cli import completing, options
+from freight.cli import completion, options
 from freight.cli.options import parse_conditions, parse_scale, parse_settings, wanted_metrics
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
     from freight.data.judgements import Judgements
-    from freight.judge.raters import RaterAgreement
+    from freight.judge.annotation import RaterAgreement, Sheet
     from freight.judge.sample import Sample, Stratum
-    from freight.judge.sheets import Sheet
-    from freight.types import Array
+    from freight.transport.types import Array
 
 
 def sample(
@@ -33,7 +32,7 @@ def sample(
             "--metric",
             metavar="NAME[:COLUMN]",
             help="Makes the strata.",
-            autocompletion=completing.metrics,
+            autocompletion=completion.metrics,
         ),
     ] = "wrd-score:f1",
     encoder: options.EncoderName = None,
@@ -75,9 +74,9 @@ def sample(
         return
     if data is None or output is None:
         raise typer.BadParameter("say where the sheet goes, with -o sheet.csv")
-    from freight.data.judgements import read_judgements
+    from freight.data.judgement_files import read_judgements
+    from freight.judge.annotation import INSTRUCTIONS, check_sheet, write_sheet
     from freight.judge.sample import WRD_SCORE, Stratum, draw
-    from freight.judge.sheets import INSTRUCTIONS, check_sheet, write_sheet
 
     check_sheet(output)
     if instructions is not None and not instructions.parent.is_dir():
@@ -116,8 +115,8 @@ def _show_sample(output: Path, drawn: "Sample", strata: "list[Stratum]") -> None
     from rich.console import Console
     from rich.table import Table
 
+    from freight.judge.annotation import key_path
     from freight.judge.sample import REST
-    from freight.judge.sheets import key_path
 
     console = Console()
     table = Table("stratum", title=f"{len(drawn.rows)} texts")
@@ -133,8 +132,7 @@ def _show_sample(output: Path, drawn: "Sample", strata: "list[Stratum]") -> None
 def _read_back(
     path: Path, output: Path | None, scale: tuple[float, float] | None, encoding: str
 ) -> None:
-    from freight.judge.raters import rater_agreement
-    from freight.judge.sheets import read_sheet, write_rated
+    from freight.judge.annotation import rater_agreement, read_sheet, write_rated
 
     sheet = read_sheet(path, scale, encoding)
     if output is not None:

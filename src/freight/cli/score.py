@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freight.cli import manner, options, running, wmt
-from freight.cli.manner import Manner
+from freight.cli import options, results, sacrebleu, shards
 from freight.cli.options import (
     DEFAULT,
-    Wanted,
+    RequestedMetric,
     given,
     language_setting,
     parse_settings,
     target_setting,
     wanted_metrics,
 )
-from freight.cli.summary import Summary
+from freight.cli.results import Summary
+from freight.cli.sacrebleu import Manner
 from freight.data import Corpus
-from freight.data.places import Places
+from freight.data.corpus import RowOrigins
+from freight.data.languages import vocabulary_note
 from freight.data.tables import TableWriter, check_ending
 from freight.errors import InvalidInput
-from freight.languages import vocabulary_note
 
 if TYPE_CHECKING:
-    from freight.clouds import Tick
-    from freight.scoring import Scorer
+    from freight.core.scoring import Scorer
+    from freight.core.types import Tick
 
 
 def score(
@@ -43,7 +43,7 @@ def score(
     refs: Annotated[
         list[str] | None, typer.Argument(metavar="REF", help="References, one a line.")
     ] = None,
-    inputs: manner.Input = None,
+    inputs: sacrebleu.Input = None,
     metric: options.MetricNames = None,
     encoder: options.EncoderName = None,
     layer: options.Layer = None,
@@ -62,27 +62,27 @@ def score(
             "-o", "--output", help="Scores, .jsonl .csv .tsv .parquet; a folder/; a page, .html."
         ),
     ] = None,
-    resume: running.Resume = False,
-    form: running.Format = None,
-    shard: running.Size = None,
-    workers: running.Workers = None,
-    engine: running.Engine = None,
-    address: running.Address = None,
+    resume: shards.Resume = False,
+    form: shards.Format = None,
+    shard: shards.Size = None,
+    workers: shards.Workers = None,
+    engine: shards.Engine = None,
+    address: shards.Address = None,
     explain: Annotated[
         int, typer.Option(min=0, help="On a page: so many of the worst and of the best segments.")
     ] = 10,
-    confidence: manner.Confidence = False,
-    confidence_n: manner.Samples = 1000,
-    paired_bs: manner.ByBootstrap = False,
-    paired_bs_n: manner.BootstrapTrials = None,
-    paired_ar: manner.ByPermutation = False,
-    paired_ar_n: manner.PermutationTrials = None,
+    confidence: sacrebleu.Confidence = False,
+    confidence_n: sacrebleu.Samples = 1000,
+    paired_bs: sacrebleu.ByBootstrap = False,
+    paired_bs_n: sacrebleu.BootstrapTrials = None,
+    paired_ar: sacrebleu.ByPermutation = False,
+    paired_ar_n: sacrebleu.PermutationTrials = None,
     seed: options.Seed = 0,
-    width: manner.Width = 4,
-    score_only: manner.ScoreOnly = False,
+    width: sacrebleu.Width = 4,
+    score_only: sacrebleu.ScoreOnly = False,
     as_json: options.AsJson = False,
-    language_pair: wmt.LanguagePair = None,
-    test_set: wmt.TestSet = None,
+    language_pair: results.LanguagePair = None,
+    test_set: results.TestSet = None,
     hyp_column: Annotated[str | None, typer.Option(help="In a table. Default: hyp.")] = None,
     ref_column: Annotated[
         list[str] | None, typer.Option(help="In a table; may be repeated. Default: refs or ref.")
@@ -101,19 +101,19 @@ def score(
     too.
     """
     tests, trials = {"bs": paired_bs, "ar": paired_ar}, {"bs": paired_bs_n, "ar": paired_ar_n}
-    shown = {"form": form if form in manner.FORMS else None, "width": width, "bare": score_only}
+    shown = {"form": form if form in sacrebleu.FORMS else None, "width": width, "bare": score_only}
     samples = confidence_n if confidence else 0
     said = Manner.of(tests, trials, samples, seed=seed, **shown)
-    hyps, references = manner.sides(hyp, refs or [], inputs or [], against or [])
-    task = wmt.wanted_task(form, language_pair, test_set, output or (), references)
+    hyps, references = sacrebleu.sides(hyp, refs or [], inputs or [], against or [])
+    task = results.wanted_task(form, language_pair, test_set, output or (), references)
     kept = {"resume": resume, "shard": shard, "workers": workers}
     stored = None if said.form or task else form
-    folder = None if task else running.folder(output or (), engine, stored, address, **kept)
+    folder = None if task else shards.folder(output or (), engine, stored, address, **kept)
     tables, pages = _outputs([] if folder or task else [Path(one) for one in output or ()])
     if folder and (said.brief or said.samples or said.test):
         raise InvalidInput(f"{folder.path}/ is a run into a folder, which keeps no scores at hand")
     if task and inputs:
-        hyps = wmt.others(hyps, task)
+        hyps = results.others(hyps, task)
     watch = Stopwatch()
     with ExitStack() as stack:
         corpus = stack.enter_context(
@@ -142,7 +142,7 @@ def score(
         watch.lap("load")
         tick = stack.enter_context(progress(len(corpus)))
         if folder is not None:
-            return running.run(wanted, corpus, folder, threads, as_json, tick)
+            return shards.run(wanted, corpus, folder, threads, as_json, tick)
         metrics = [_fitted(one.metric, corpus) for one in wanted]
         watch.lap("learn")
         keep = as_json or bool(pages) or task is not None
@@ -157,8 +157,8 @@ def score(
             _write_pages(wanted, metrics, corpus, summary, pages, explain)
             watch.lap("report")
     if task:
-        places = corpus.places or Places.of_files(hyps[:1], len(corpus))
-        pages = wmt.write(Path((output or [""])[0]), task, wanted, summary.results, places)
+        places = corpus.places or RowOrigins.of_files(hyps[:1], len(corpus))
+        pages = results.write(Path((output or [""])[0]), task, wanted, summary.results, places)
     if as_json:
         summary.print_json(watch.laps)
         return
@@ -168,7 +168,7 @@ def score(
 
 
 def run(
-    wanted: list[Wanted],
+    wanted: list[RequestedMetric],
     metrics: "list[Scorer]",
     corpus: Corpus,
     tables: list[Path],
@@ -205,18 +205,18 @@ def _outputs(paths: list[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def _write_pages(
-    wanted: list[Wanted],
+    wanted: list[RequestedMetric],
     metrics: "list[Scorer]",
     corpus: Corpus,
     summary: Summary,
     pages: list[Path],
     explain: int,
 ) -> None:
-    from freight.report.corpus import Scored, write_corpus_report
+    from freight.report.corpus import ScoredCorpus, write_corpus_report
 
     columns = [one.columns for one in wanted]
     known = summary.standings
-    scored = Scored(summary.results, corpus, corpus.places, metrics, columns, known)
+    scored = ScoredCorpus(summary.results, corpus, corpus.places, metrics, columns, known)
     for path in pages:
         write_corpus_report(scored, path, explain)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from freight.cli import completing, options
+from freight.cli import completion, options
 from freight.cli.options import given
 from freight.errors import MissingPart
 
@@ -28,7 +28,7 @@ def serve(
         typer.Option(
             metavar="[NAME=]ENCODER",
             help="What requests may name; may be repeated. Default: embedded, distilled.",
-            autocompletion=completing.encoders,
+            autocompletion=completion.encoders,
         ),
     ] = None,
     idf: Annotated[
@@ -66,11 +66,11 @@ def serve(
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise MissingPart.extra(str(error.name), "serve") from error
-    from freight.data.lines import lines
-    from freight.serve.limits import Limits
-    from freight.serve.offer import Offer, allowed
-    from freight.serve.run import access
-    from freight.serve.run import serve as run
+    from freight.data.files import lines
+    from freight.serve.app import access
+    from freight.serve.app import serve as run
+    from freight.serve.jobs import Limits
+    from freight.serve.models import Offer, allowed
 
     who = access(host, token, allow_host or ())
     limits = Limits(body, texts, characters, seconds, concurrency, queue)

@@ -7,11 +7,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from freight.cli.completing import among
+from freight.cli.completion import among
 from freight.cli.score import progress
 
 if TYPE_CHECKING:
-    from freight.train import Packed, WordVectors
+    from freight.learn import Packed, WordVectors
+
 
 app = typer.Typer(help="Train word vectors on texts of your own.", no_args_is_help=True)
 
@@ -61,12 +62,12 @@ def cooccurrence(
     encoding: _Encoding = "utf-8",
 ) -> None:
     """Count which words stand in one text, and take the truncated SVD of the counts."""
-    from freight import train
+    from freight import learn
 
     options = {"lang": lang, "glob": glob, "min_count": min_count, "encoding": encoding}
     corpus = _read(output, paths, take=take, lower=not cased, **options)
     with progress(corpus.tokens, "counting") as tick:
-        found = train.cooccurrence(corpus, dim, window, tick)
+        found = learn.cooccurrence(corpus, dim, window, tick)
     _finish(corpus, found, output)
 
 
@@ -90,20 +91,20 @@ def word2vec(
     encoding: _Encoding = "utf-8",
 ) -> None:
     """Train Word2Vec, through gensim."""
-    from freight import train
-    from freight.train.vectors import gensim_models
+    from freight import learn
+    from freight.learn.embeddings import gensim_models
 
     gensim_models()
     options = {"lang": lang, "glob": glob, "min_count": min_count, "encoding": encoding}
     corpus = _read(output, paths, take=take, lower=not cased, **options)
     with progress(corpus.tokens * epochs, "training") as tick:
-        found = train.word2vec(corpus, dim, window, epochs, seed, threads, skip_gram, tick)
+        found = learn.word2vec(corpus, dim, window, epochs, seed, threads, skip_gram, tick)
     _finish(corpus, found, output)
 
 
 def _read(output: Path, paths: list[str], **options: Any) -> "Packed":
-    from freight.train import read_corpus
-    from freight.train.vectors import check_ending
+    from freight.learn import read_corpus
+    from freight.learn.embeddings import check_ending
 
     check_ending(output)
     with progress(None, "reading") as tick:

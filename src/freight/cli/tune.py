@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freight.cli import completing, options
+from freight.cli import completion, options
 from freight.cli.options import (
     encoder_setting,
     given,
@@ -22,9 +22,8 @@ from freight.cli.options import (
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from freight.judge.tune import Told
-    from freight.judge.tuned import Tuned
-    from freight.scoring import Scorer
+    from freight.core.scoring import Scorer
+    from freight.judge.tuning import Told, Tuned
 
 
 def tune(
@@ -33,7 +32,7 @@ def tune(
         typer.Argument(
             metavar="METRIC[:COLUMN]",
             help="From `freight metrics`.",
-            autocompletion=completing.metrics,
+            autocompletion=completion.metrics,
         ),
     ],
     train: Annotated[
@@ -62,7 +61,7 @@ def tune(
         typer.Option(
             metavar="NAME[:COLUMN]",
             help="Another metric to test; may be repeated.",
-            autocompletion=completing.metrics,
+            autocompletion=completion.metrics,
         ),
     ] = None,
     level: options.Level = None,
@@ -103,8 +102,8 @@ def tune(
     if folds not in (None, "lang_pair"):
         raise InvalidInput(f"--folds {folds}; there is lang_pair")
     import freight
-    from freight.judge.grid import parse_space
-    from freight.judge.tune import tune as tuned_by
+    from freight.judge.search import parse_space
+    from freight.judge.tuning import tune as tuned_by
 
     name, _, column = metric.partition(":")
     space = parse_space(name, grid or [])
@@ -144,7 +143,7 @@ def tune(
 
 
 def _check_output(path: Path) -> None:
-    from freight.catalogue.files import check_preset
+    from freight.metrics import check_preset
     from freight.report.html import check_page
 
     if path.suffix not in (".json", ".html", ".htm"):
@@ -210,9 +209,8 @@ def _progress() -> "Iterator[Told | None]":
 def _present(tuned: "Tuned", outputs: list[Path], as_json: bool) -> None:
     from rich.console import Console
 
-    from freight.catalogue.files import plain
-    from freight.report.tune import write_tune_report
-    from freight.report.tuned import show_tuned
+    from freight.metrics import plain
+    from freight.report.tuning import show_tuned, write_tune_report
 
     for path in outputs:
         if path.suffix == ".json":

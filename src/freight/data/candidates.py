@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from freight.data.lines import decoded, lines
+from freight.data.files import decoded, lines
 from freight.errors import InvalidInput
-from freight.types import Array
+from freight.transport.types import Array
 
 STDIN = "-"
 NAMES = ("candidates", "references", "weights")

@@ -11,10 +11,10 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from freight.catalogue import load, presets
+from freight.core.scoring import Scorer, pair_up
 from freight.errors import InvalidInput, MissingPart
-from freight.interop.described import SEVERAL, Description
-from freight.scoring import Scorer, pair_up
+from freight.interop.evaluate_cards import SEVERAL, Description
+from freight.metrics import load, presets
 
 try:
     import datasets

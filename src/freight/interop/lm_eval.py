@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from freight.core.result import Result
+from freight.core.scoring import Scorer, score_together
 from freight.errors import InvalidInput
-from freight.results import Result
-from freight.scoring import Scorer, score_together
 
 Answer = tuple[str, tuple[str, ...]]
 """A hypothesis and its references."""

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from freight.catalogue import led_by
+from freight.core.result import Column
+from freight.core.scoring import Scorer
 from freight.errors import InvalidInput
-from freight.results import Column
-from freight.scoring import Scorer
-from freight.types import Array
+from freight.metrics import led_by
+from freight.transport.types import Array
 
 
 def reward(

@@ -13,9 +13,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from freight.catalogue import load
+from freight.core.scoring import Refs, Scorer, pair_up
 from freight.errors import InvalidInput, MissingPart
-from freight.scoring import Refs, Scorer, pair_up
+from freight.metrics import load
 
 try:
     from torchmetrics import Metric

@@ -4,12 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from freight.judge.cache import ScoreCache
+    from freight.judge.scores import ScoreCache
     from freight.judge.study import Agreement, Study, judge
+
 
 __all__ = ["Agreement", "ScoreCache", "Study", "judge"]
 
-_HOMES = {"Agreement": "study", "ScoreCache": "cache", "Study": "study", "judge": "study"}
+_HOMES = {"Agreement": "study", "ScoreCache": "scores", "Study": "study", "judge": "study"}
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ from freight.judge.error import POWERS, bootstrap_errors, paired_test, scaled
 from freight.judge.levels import Rated, Statistic
 from freight.judge.pairwise import Accuracy, Preferences, soft_pairwise_accuracy
 from freight.judge.significance import Interval, bootstrap, permutation_matrix, williams_matrix
-from freight.types import Array
+from freight.transport.types import Array
 
 _ROWS = ("segment", "text", "system")
 LEVELS_OF = {
@@ -40,7 +40,7 @@ class Chance(NamedTuple):
     scale: tuple[float, float] | None = None
 
 
-class Comparison(Protocol):
+class LevelComparison(Protocol):
     """One set by one criterion: `rows` are compared, `skipped` segments have nothing to say."""
 
     @property
@@ -126,7 +126,7 @@ def comparison(
     statistic: str,
     criterion: str,
     chance: Chance,
-) -> Comparison | None:
+) -> LevelComparison | None:
     """What is to be compared over the rows that all metrics could score; nothing if too few are."""
     places = judged.segments, judged.systems
     if level == "darr" and judged.preferences is not None:

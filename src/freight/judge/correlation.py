@@ -13,14 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from freight.errors import InvalidInput
-from freight.judge import weighted
-from freight.judge.levels import Draws, Points, Rated, Sample, estimate
-from freight.types import Array
+from freight.judge import weighted_correlation
+from freight.judge.levels import Draws, LevelSample, Points, Rated, estimate
+from freight.transport.types import Array
 
 _KERNELS = {
-    "pearson": weighted.pearson,
-    "spearman": weighted.spearman,
-    "kendall": weighted.kendall,
+    "pearson": weighted_correlation.pearson,
+    "spearman": weighted_correlation.spearman,
+    "kendall": weighted_correlation.kendall,
 }
 
 
@@ -54,7 +54,7 @@ class Correlation:
         return cls(how, Rated.of(level, human, segments, systems))
 
     @property
-    def sample(self) -> Sample:
+    def sample(self) -> LevelSample:
         """The rows that people gave a score."""
         return self.rated.sample
 
@@ -115,7 +115,7 @@ def correlation_matrix(columns: Array, how: str = "pearson") -> Array:
 
 def _telling(points: Points) -> Array:
     """The groups in which people made a difference."""
-    return ~weighted.constant(points.human, points.weights, points.starts)
+    return ~weighted_correlation.constant(points.human, points.weights, points.starts)
 
 
 def _mean(found: Array, points: Points) -> Array:

@@ -8,14 +8,14 @@ import numpy as np
 from scipy import stats
 
 from freight.errors import InvalidInput
-from freight.judge.levels import Mean, Sample
+from freight.judge.levels import LevelSample, Mean
 from freight.judge.significance import Interval, bootstrap, resampled
-from freight.types import Array
+from freight.transport.types import Array
 
 POWERS = {"mse": 2, "mae": 1}
 
 
-class Comparison(NamedTuple):
+class ErrorComparison(NamedTuple):
     """The first mean error less the second, and a two-sided test of whether it is 0."""
 
     difference: float
@@ -81,7 +81,7 @@ def bootstrap_t_test(
     error: str = "mse",
     resamples: int = 100,
     seed: int = 0,
-) -> Comparison:
+) -> ErrorComparison:
     """WRDScore's test: a t-test between two sets of bootstrap means, kept for comparison.
 
     It takes resamples for observations: its p-value shrinks as one adds bootstraps, whatever the
@@ -93,7 +93,7 @@ def bootstrap_t_test(
         for rows, own in zip(sides, np.random.SeedSequence(seed).generate_state(2), strict=True)
     ]
     t, p = stats.ttest_ind(*means)
-    return Comparison(float(sides[0].mean() - sides[1].mean()), float(t), float(p))
+    return ErrorComparison(float(sides[0].mean() - sides[1].mean()), float(t), float(p))
 
 
 def paired_test(
@@ -120,5 +120,5 @@ def _errors(metric: Array, human: Array, kind: str) -> Array:
     if kind not in POWERS:
         raise InvalidInput(f"error={kind!r}; there is {', '.join(POWERS)}")
     human = np.asarray(human, np.float64)
-    sample = Sample.of(np.flatnonzero(~np.isnan(human)), len(human), None, None)
+    sample = LevelSample.of(np.flatnonzero(~np.isnan(human)), len(human), None, None)
     return np.abs(sample.scores(metric)[0] - human[sample.rows]) ** POWERS[kind]

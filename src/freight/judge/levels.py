@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from freight.errors import InvalidInput
-from freight.types import Array
+from freight.transport.types import Array
 
 
 class Draws(NamedTuple):
@@ -26,7 +26,7 @@ class Draws(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class LevelSample:
     """The rows that count, and where each belongs: inputs and systems numbered from 0."""
 
     rows: Array
@@ -35,7 +35,9 @@ class Sample:
     size: int
 
     @classmethod
-    def of(cls, rows: Array, size: int, segments: Array | None, systems: Array | None) -> Sample:
+    def of(
+        cls, rows: Array, size: int, segments: Array | None, systems: Array | None
+    ) -> LevelSample:
         """These rows of `size`; without segments each is an input, without systems all are one."""
         places = np.arange(size) if segments is None else _column("segments", segments, size)
         makers = np.zeros(size, int) if systems is None else _column("systems", systems, size)
@@ -66,7 +68,7 @@ class Statistic(Protocol):
     """A number that says how well scores agree with people; higher is better."""
 
     @property
-    def sample(self) -> Sample:
+    def sample(self) -> LevelSample:
         """The rows that it looks at."""
 
     def __call__(self, scores: Array, draws: Draws) -> Array:
@@ -77,12 +79,12 @@ class Statistic(Protocol):
 class Mean:
     """The mean of numbers that need nothing to compare them with."""
 
-    sample: Sample
+    sample: LevelSample
 
     @classmethod
     def of(cls, size: int) -> Mean:
         """Of so many rows, each an input."""
-        return cls(Sample.of(np.arange(size), size, None, None))
+        return cls(LevelSample.of(np.arange(size), size, None, None))
 
     def __call__(self, scores: Array, draws: Draws) -> Array:
         """Weighed by how often each row was drawn."""
@@ -112,7 +114,7 @@ class Rated:
 
     level: str
     human: Array
-    sample: Sample
+    sample: LevelSample
 
     @classmethod
     def of(
@@ -129,7 +131,7 @@ class Rated:
             raise InvalidInput(f"level={level!r} needs to know each row's {NEEDS[level]}")
         human = _column("human", human, len(human)).astype(np.float64)
         rows = np.flatnonzero(~np.isnan(human))
-        sample = Sample.of(rows, len(human), segments, systems)
+        sample = LevelSample.of(rows, len(human), segments, systems)
         if np.isinf(human).any():
             raise InvalidInput(f"the human score of row {np.isinf(human).argmax()} is infinite")
         return cls(level, human[sample.rows], sample)

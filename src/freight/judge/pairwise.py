@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numba import prange
 
 from freight.errors import InvalidInput
-from freight.judge import calibration
-from freight.judge.levels import Draws, Rated, Sample, estimate
-from freight.types import Array
+from freight.judge.levels import Draws, LevelSample, Points, Rated, estimate
+from freight.judge.weighted_correlation import row
+from freight.kernels import batch_kernel, kernel, one_at_a_time
+from freight.transport.types import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +26,7 @@ class Preferences:
 
     better: Array
     worse: Array
-    sample: Sample
+    sample: LevelSample
 
     @classmethod
     def of(
@@ -43,7 +45,7 @@ class Preferences:
         outside = pairs[(pairs < 0) | (pairs >= size)]
         if len(outside):
             raise InvalidInput(f"preferences name row {outside[0]}, and there are {size} rows")
-        sample = Sample.of(np.unique(pairs), size, segments, systems)
+        sample = LevelSample.of(np.unique(pairs), size, segments, systems)
         place = np.empty(size, np.int64)
         place[sample.rows] = np.arange(len(sample.rows))
         return cls(place[pairs[:, 0]], place[pairs[:, 1]], sample)
@@ -88,7 +90,7 @@ class Accuracy:
     epsilon: float | None = None
 
     @property
-    def sample(self) -> Sample:
+    def sample(self) -> LevelSample:
         """The rows that people gave a score."""
         return self.rated.sample
 
@@ -98,7 +100,7 @@ class Accuracy:
 
     def calibrated(self, scores: Array, draws: Draws) -> tuple[Array, Array]:
         """The accuracies and the epsilons that gave them."""
-        return calibration.accuracies(self.rated.points(scores, draws), self.epsilon)
+        return accuracies(self.rated.points(scores, draws), self.epsilon)
 
 
 def pairwise_accuracy(
@@ -151,3 +153,107 @@ def _chance(differences: Array, signs: Array) -> Array:
     excess = signs @ differences - differences.sum(axis=0)
     rounding = 1e-12 * np.abs(differences).sum(axis=0)
     return ((excess > rounding).mean(axis=0) + (excess >= -rounding).mean(axis=0)) / 2.0
+
+
+WIDER = 1.0 + 1e-9
+"""Pairs whose differences are equal but for rounding are tied together or not at all."""
+
+
+def accuracies(points: Points, epsilon: float | None) -> tuple[Array, Array]:
+    """The accuracy of each resample, and the epsilon used: the one given, or the smallest best."""
+    metric, human, weights, starts, groups = points
+    resamples = max(len(x) for x in (metric, human, weights, groups))
+    accuracy = np.empty(resamples)
+    width = np.full(resamples, np.nan if epsilon is None else epsilon)
+    with one_at_a_time():
+        _accuracies(metric, human, weights, starts, groups, accuracy, width)
+    return accuracy, width
+
+
+@batch_kernel
+def _accuracies(
+    metric: Array,
+    human: Array,
+    weights: Array,
+    starts: Array,
+    groups: Array,
+    accuracy: Array,
+    width: Array,
+) -> None:
+    for k in prange(accuracy.size):
+        x, y, w = row(metric, k), row(human, k), row(weights, k)
+        share = _shares(w, starts, row(groups, k))
+        if np.isnan(width[k]):
+            width[k] = _best_width(x, y, w, starts, share)
+        accuracy[k] = _accuracy(x, y, w, starts, share, width[k])
+
+
+@kernel
+def _shares(w: Array, starts: Array, group_weights: Array) -> Array:
+    """What a pair of weight 1 adds to the mean over groups, by group."""
+    share = np.zeros(starts.size - 1)
+    total = 0.0
+    for g in range(share.size):
+        inside = w[starts[g] : starts[g + 1]]
+        pairs = (inside.sum() ** 2 - (inside * inside).sum()) / 2.0
+        if pairs > 0.0 and group_weights[g] > 0.0:
+            share[g] = group_weights[g] / pairs
+            total += group_weights[g]
+    return share / total  # not a number where no group has a pair
+
+
+@kernel
+def _accuracy(x: Array, y: Array, w: Array, starts: Array, share: Array, epsilon: float) -> float:
+    right = 0.0
+    for g in range(share.size):
+        inside = 0.0
+        for i in range(starts[g], starts[g + 1]):
+            for j in range(i + 1, starts[g + 1]):
+                apart = x[i] - x[j]
+                said = 0.0 if abs(apart) <= epsilon else np.sign(apart)
+                if said == np.sign(y[i] - y[j]):
+                    inside += w[i] * w[j]
+        right += share[g] * inside
+    return right
+
+
+@kernel
+def _best_width(x: Array, y: Array, w: Array, starts: Array, share: Array) -> float:
+    apart, gain = _tied(x, y, w, starts, share)
+    order = np.argsort(apart)
+    apart, gain = apart[order], gain[order]
+    for g in range(share.size):
+        for i in range(starts[g], starts[g + 1]):
+            for j in range(i + 1, starts[g + 1]):
+                # Concordant: lost as soon as a tie is at least as wide as the pair is apart.
+                if (x[i] - x[j]) * np.sign(y[i] - y[j]) > 0.0:
+                    place = np.searchsorted(apart, abs(x[i] - x[j]))
+                    if place < apart.size:
+                        gain[place] -= share[g] * w[i] * w[j]
+    best, most, total = 0.0, 1e-12, 0.0
+    for k in range(apart.size):
+        total += gain[k]
+        last = k + 1 == apart.size or apart[k + 1] > apart[k]
+        if last and (apart[k] == 0.0 or total > most):
+            best, most = apart[k], total + 1e-12
+    return best
+
+
+@kernel
+def _tied(x: Array, y: Array, w: Array, starts: Array, share: Array) -> tuple[Array, Array]:
+    """How far apart the metric puts each pair that people tied, and what the pair is worth."""
+    count = 0
+    for g in range(share.size):
+        for i in range(starts[g], starts[g + 1]):
+            for j in range(i + 1, starts[g + 1]):
+                count += y[i] == y[j]
+    apart, gain = np.empty(count), np.empty(count)
+    count = 0
+    for g in range(share.size):
+        for i in range(starts[g], starts[g + 1]):
+            for j in range(i + 1, starts[g + 1]):
+                if y[i] == y[j]:
+                    apart[count] = WIDER * abs(x[i] - x[j])
+                    gain[count] = share[g] * w[i] * w[j]
+                    count += 1
+    return apart, gain

@@ -10,7 +10,7 @@ import numpy as np
 
 from freight.data.judgements import Judgements
 from freight.errors import InvalidInput
-from freight.types import Array
+from freight.transport.types import Array
 
 RANDOM, REST = "random", "rest"
 _NUMBER = r"([+-]?(?:\d+\.?\d*|\.\d+|inf))"

@@ -14,8 +14,8 @@ from scipy import stats
 
 from freight.errors import InvalidInput
 from freight.judge.correlation import Correlation, correlation_matrix
-from freight.judge.levels import Draws, Sample, Statistic, estimate
-from freight.types import Array
+from freight.judge.levels import Draws, LevelSample, Statistic, estimate
+from freight.transport.types import Array
 
 BLOCK = 4_000_000
 """Numbers held at once while resampling; what is found does not depend on it."""
@@ -138,7 +138,7 @@ def permutation_matrix(
     return found
 
 
-def draw_blocks(sample: Sample, over: str, resamples: int, seed: int) -> Iterator[Draws]:
+def draw_blocks(sample: LevelSample, over: str, resamples: int, seed: int) -> Iterator[Draws]:
     """Blocks of resamples: the counts of what was drawn, 1 for what was not up for drawing."""
     _check(sample, over, resamples)
     # A stream for inputs and one for systems, so that the size of a block changes nothing.
@@ -152,7 +152,7 @@ def draw_blocks(sample: Sample, over: str, resamples: int, seed: int) -> Iterato
         yield Draws(segments, systems)
 
 
-def swap_blocks(sample: Sample, over: str, resamples: int, seed: int) -> Iterator[Array]:
+def swap_blocks(sample: LevelSample, over: str, resamples: int, seed: int) -> Iterator[Array]:
     """Blocks of permutations (permutation, row): whether the two metrics are swapped there."""
     _check(sample, over, resamples)
     rows = np.arange(len(sample.rows))
@@ -185,7 +185,7 @@ def _counts(rng: np.random.Generator, size: int, resamples: int) -> Array:
     return np.bincount(drawn.ravel(), minlength=size * resamples).reshape(-1, size).astype(float)
 
 
-def _check(sample: Sample, over: str, resamples: int) -> None:
+def _check(sample: LevelSample, over: str, resamples: int) -> None:
     if over not in ("inputs", "systems", "both"):
         raise InvalidInput(f"over={over!r}; there is inputs, systems, both")
     if resamples < 1:

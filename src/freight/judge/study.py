@@ -11,17 +11,21 @@ import numpy as np
 
 from freight.data.judgements import Judgements
 from freight.errors import InvalidInput
-from freight.judge.cache import ScoreCache
-from freight.judge.comparisons import Chance, Comparison, comparison, criteria, ratings, settle
+from freight.judge.comparisons import Chance, LevelComparison, comparison, criteria, ratings, settle
 from freight.judge.correlation import correlation_matrix
 from freight.judge.error import POWERS, scaled
-from freight.judge.notes import Notes
-from freight.judge.scores import Entrant, entrants, score_set
-from freight.types import Array
+from freight.judge.scores import Entrant, ScoreCache, entrants, score_set
+from freight.transport.types import Array
 
 if TYPE_CHECKING:
-    from freight.clouds import Tick
-    from freight.scoring import Scorer
+    from freight.core.scoring import Scorer
+    from freight.core.types import Tick
+from collections import Counter, defaultdict
+
+if TYPE_CHECKING:
+    from freight.core.scoring import Scorer
+    from freight.judge.comparisons import LevelComparison
+    from freight.judge.scores import Entrant, ScoredSet
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +97,9 @@ def judge(
         raise InvalidInput("there is no judgement set; give at least one")
     several = _distinct([part for one in given for part in one.with_criteria(humans).split()])
     level, statistic = settle(several, level, statistic)
-    found = _Found(level, statistic, entrants(scorers, columns), Chance(resamples, seed, scale))
+    found = _SetAgreements(
+        level, statistic, entrants(scorers, columns), Chance(resamples, seed, scale)
+    )
     asked = [criteria(judged, level, statistic) for judged in several]
     if statistic in POWERS:
         _check_scales(found.entrants, several, scale)
@@ -125,7 +131,7 @@ def _check_scales(
                 scaled(values, *scale)
 
 
-class _Found:
+class _SetAgreements:
     """A study in the making."""
 
     def __init__(self, level: str, statistic: str, entered: list[Entrant], chance: Chance) -> None:
@@ -203,7 +209,7 @@ class _Found:
         return np.array([entrant.scaled(row) for entrant, row in both])
 
     def _agreed(
-        self, judged: Judgements, name: str, asked: Comparison, scores: Array
+        self, judged: Judgements, name: str, asked: LevelComparison, scores: Array
     ) -> Iterator[Agreement]:
         self.notes.of_comparison(judged, name, asked)
         rows, skipped = asked.rows, asked.skipped
@@ -211,3 +217,91 @@ class _Found:
             value, _, low, high, undefined = asked.interval(row)
             self.notes.undefined(judged, entrant.name, undefined, self.chance.resamples)
             yield Agreement(entrant.name, judged.name, name, value, low, high, rows, skipped)
+
+
+class Notes:
+    """Gathered set by set; what several sets have in common is said once."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, None] = {}
+        self._compared: dict[str, str] = {}
+        self._tests: dict[str, None] = {}
+        self._flags: Counter[tuple[str, str]] = Counter()
+        self._remembered: defaultdict[str, int] = defaultdict(int)
+        self._rows = self._sets = 0
+
+    def all(self) -> tuple[str, ...]:
+        """Counts first, then what was odd, then how it was found."""
+        compared = [f"compared: {', '.join(self._compared.values())}"] if self._compared else []
+        flags = [
+            f"{name}: {count:,} of {self._rows:,} texts: {flag}"
+            for (name, flag), count in self._flags.items()
+        ]
+        return (*compared, *self._said, *flags, *self._tests, *self._from_cache())
+
+    def of_sets(self, sets: Sequence[Judgements]) -> None:
+        """What was found while loading."""
+        for judged in sets:
+            for note in judged.notes:
+                self._say(f"{judged.name}: {note}")
+
+    def of_scores(
+        self, judged: Judgements, scorers: Sequence[Scorer], scored: ScoredSet, level: str
+    ) -> None:
+        """Flags, what was learnt, what came from the cache."""
+        self._rows += len(judged)
+        self._sets += 1
+        for scorer, scores, known in zip(scorers, *scored[:2], strict=True):
+            for flag, times in scores.flags.items():
+                self._flags[scorer.name, flag] += times
+            if scorer.needs_fitting:
+                self._say(f"{scorer.name} learnt IDF from the references of each set")
+            if level == "system" and not scores.means:
+                self._say(f"{scorer.name}: a system's score is the mean of its texts' scores here")
+            self._remembered[scorer.name] += known
+        if scored.trouble:
+            self._say(scored.trouble)
+
+    def usable(self, judged: Judgements, entrants: Sequence[Entrant], scores: Array) -> Array:
+        """The rows that all metrics could score; the others are left out for all alike."""
+        lacking = np.isnan(scores)
+        for entrant, row in zip(entrants, lacking, strict=True):
+            if row.all():
+                raise InvalidInput(f"{entrant.name} could score no text of {judged.name}")
+            if row.any():
+                what = f"{row.sum():,} rows that {entrant.name} could not score"
+                self._say(f"{judged.name}: {what} are left out for all metrics")
+        return np.logical_not(np.any(lacking, axis=0))
+
+    def of_comparison(self, judged: Judgements, criterion: str, asked: LevelComparison) -> None:
+        """What is compared, what was skipped, and how intervals and p-values are found."""
+        noun = "rows" if criterion else "pairs"
+        self._compared.setdefault(judged.name, f"{judged.name} {asked.rows:,} {noun}")
+        where = f"{judged.name}, {criterion}" if criterion else judged.name
+        if asked.skipped:
+            self._say(f"{where}: {asked.skipped:,} segments skipped, as people rated all alike")
+        self._tests[asked.test] = None
+
+    def undefined(self, judged: Judgements, metric: str, count: int, resamples: int) -> None:
+        """Resamples in which the statistic says nothing."""
+        if count:
+            said = f"{count:,} of {resamples:,} bootstrap samples of {metric}"
+            self._say(f"{judged.name}: {said} are undefined and left out of its interval")
+
+    def silent(self, judged: Judgements, criterion: str) -> None:
+        """A criterion that tells nothing apart."""
+        what = f"by {criterion} people told no two rows apart" if criterion else "no pair is left"
+        self._say(f"{judged.name}: {what}; left out")
+
+    def _say(self, note: str) -> None:
+        self._said[note] = None
+
+    def _from_cache(self) -> list[str]:
+        known = {name: count for name, count in self._remembered.items() if count}
+        if not known:
+            return []
+        names = (
+            name if count == self._sets else f"{name} ({count} of {self._sets} sets)"
+            for name, count in known.items()
+        )
+        return [f"scores from the cache: {', '.join(names)}"]

@@ -18,14 +18,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from freight import costs, joins, readouts
+from freight.core import costs, pooling, readouts
+from freight.core.pairings import Pairs
 from freight.errors import InvalidInput
-from freight.loss.barycentres import barycentres
-from freight.loss.padded import Given, Side, gathered, given
-from freight.loss.planned import planned
-from freight.pairings import Pairs
-from freight.solvers.tensors import to_array
-from freight.types import Plans, Problem
+from freight.loss.padded import Given, PaddedSide, gathered, given
+from freight.loss.plans import barycentres, planned
+from freight.transport.tensors import to_array
+from freight.transport.types import Plans, Problem
 
 __all__ = ["BaryScore", "Emd", "Freight", "LazyEmd", "Loss", "WrdScore"]
 
@@ -68,9 +67,9 @@ class Loss(torch.nn.Module, ABC):
             found = self._values(hyp, ref, rows)
         return self._reduced(found, rows, len(hyp_states))
 
-    def measure(self, side: Side) -> tuple[Tensor, Tensor]:
+    def measure(self, side: PaddedSide) -> tuple[Tensor, Tensor]:
         """Points (row, unit, dim) and masses (row, unit) of a side."""
-        return joins.pointing(side.states[:, :, 0]), side.masses()
+        return pooling.pointing(side.states[:, :, 0]), side.masses()
 
     @abstractmethod
     def read(self, plans: Sequence[Plans], pairs: Pairs) -> Tensor:
@@ -151,9 +150,9 @@ class WrdScore(Loss):
         cost = costs.clipped_cosine if clip else costs.cosine
         super().__init__(cost, [Problem(epsilon=epsilon)], reduction)
 
-    def measure(self, side: Side) -> tuple[Tensor, Tensor]:
+    def measure(self, side: PaddedSide) -> tuple[Tensor, Tensor]:
         """Vectors weighed by their length."""
-        points = joins.pointing(side.states[:, :, 0])
+        points = pooling.pointing(side.states[:, :, 0])
         return points, side.masses(side.weights * points.norm(dim=-1))
 
     def read(self, plans: Sequence[Plans], pairs: Pairs) -> Tensor:
@@ -174,11 +173,11 @@ class BaryScore(Loss):
     def __init__(self, epsilon: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(costs.squared_euclidean, [Problem(epsilon=epsilon)], reduction)
 
-    def measure(self, side: Side) -> tuple[Tensor, Tensor]:
+    def measure(self, side: PaddedSide) -> tuple[Tensor, Tensor]:
         """As many points of equal mass as there are units."""
         if side.weights.requires_grad:
             raise InvalidInput("BaryScore has no gradient for weights; detach them")
-        layers = normalize(joins.pointing(side.states), dim=-1)
+        layers = normalize(pooling.pointing(side.states), dim=-1)
         return barycentres(layers, side.masses(), side.sizes), side.masses(side.inside.to(layers))
 
     def read(self, plans: Sequence[Plans], pairs: Pairs) -> Tensor:
@@ -212,14 +211,14 @@ class Freight(Loss):
         held = Problem(math.inf, 0.0, epsilon), Problem(0.0, math.inf, epsilon)
         cost = costs.Neighbours(costs.LogCosine(floor), neighbours)
         super().__init__(cost, [Problem(hyp, ref, epsilon), *held], reduction)
-        self.join = joins.end_to_end if join is None else join
+        self.join = pooling.end_to_end if join is None else join
         self.readout = readouts.LazyAndGreedy(greedy)
 
-    def measure(self, side: Side) -> tuple[Tensor, Tensor]:
+    def measure(self, side: PaddedSide) -> tuple[Tensor, Tensor]:
         """The layers joined."""
         joined = self.join(side.states.flatten(0, 1))
         points = joined.reshape(*side.inside.shape, -1)
-        return joins.pointing(points), side.masses()
+        return pooling.pointing(points), side.masses()
 
     def read(self, plans: Sequence[Plans], pairs: Pairs) -> Tensor:
         """The distance whose exponential is the score."""

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from freight.errors import InvalidInput
-from freight.solvers.tensors import to_array
-from freight.types import Array
+from freight.transport.tensors import to_array
+from freight.transport.types import Array
 
 
 class Given(NamedTuple):
@@ -21,7 +21,7 @@ class Given(NamedTuple):
     weights: Tensor | None
 
 
-class Side(NamedTuple):
+class PaddedSide(NamedTuple):
     """Rows of units, those that exist in front of the padding, in single precision or better."""
 
     states: Tensor  # (row, unit, layer, dim)
@@ -61,7 +61,7 @@ def given(
     return Given(name, states, mask.bool(), weights)
 
 
-def gathered(side: Given, rows: Tensor) -> Side:
+def gathered(side: Given, rows: Tensor) -> PaddedSide:
     """These rows with the units that exist moved to the front; what is masked is never read."""
     kept = side.kept[rows]
     sizes = kept.sum(1)
@@ -75,7 +75,7 @@ def gathered(side: Given, rows: Tensor) -> Side:
     if side.weights is not None:
         weights = side.weights[rows].to(states).take_along_dim(order, 1).where(inside, 0.0)
     _check(side.name, states, weights, rows)
-    return Side(states, inside, weights, to_array(sizes))
+    return PaddedSide(states, inside, weights, to_array(sizes))
 
 
 def _check(name: str, states: Tensor, weights: Tensor, rows: Tensor) -> None:

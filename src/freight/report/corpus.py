@@ -9,16 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
-from freight.data.places import Places
+from freight.core.result import Result
+from freight.core.scoring import Refs, Scorer, pair_up
+from freight.data.corpus import RowOrigins
 from freight.judge.correlation import spearman
 from freight.judge.significance import Interval
-from freight.judge.standings import Standing, standings, system_scores
+from freight.judge.systems import Standing, standings, system_scores
 from freight.report import plots
 from freight.report.explanation import fragment_style
 from freight.report.extremes import BUDGET, Ends, explained, extreme_rows, shown_ends
 from freight.report.html import check_page, render, write_page
 from freight.report.rows import (
-    Reading,
+    ListedTexts,
     embedded,
     embedded_rows,
     flag_counts,
@@ -26,13 +28,11 @@ from freight.report.rows import (
     read_texts,
 )
 from freight.report.tables import Cell, Row, decimals, placed, verdict
-from freight.results import Result
-from freight.scoring import Refs, Scorer, pair_up
-from freight.types import Array
+from freight.transport.types import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredCorpus:
     """A corpus with what metrics said of it, a result a metric.
 
     `segments` can be gone through again, so that texts need not be kept. `columns` are those to be
@@ -43,7 +43,7 @@ class Scored:
 
     results: Sequence[Result]
     segments: Iterable[tuple[str, Sequence[str]]]
-    places: Places | None = None
+    places: RowOrigins | None = None
     metrics: Sequence[Scorer] = ()
     columns: Sequence[tuple[str, ...]] = ()
     known: Sequence[Sequence[Standing]] = ()
@@ -108,17 +108,17 @@ def page(
     input, the second, and so on. Given the `metrics` themselves, the scores of so many of the worst
     and of the best segments by each are explained.
     """
-    places = None if systems is None else Places.of_rows({"system": name} for name in systems)
-    return corpus_page(Scored(results, pair_up(hyps, refs), places, metrics), explain)
+    places = None if systems is None else RowOrigins.of_rows({"system": name} for name in systems)
+    return corpus_page(ScoredCorpus(results, pair_up(hyps, refs), places, metrics), explain)
 
 
-def write_corpus_report(scored: Scored, path: Path, explain: int = 10) -> None:
+def write_corpus_report(scored: ScoredCorpus, path: Path, explain: int = 10) -> None:
     """Write the page of a corpus, one file that needs no network."""
     check_page(path)
     write_page(corpus_page(scored, explain), path)
 
 
-def corpus_page(scored: Scored, explain: int = 10) -> str:
+def corpus_page(scored: ScoredCorpus, explain: int = 10) -> str:
     """The page of a corpus."""
     ends = [
         extreme_rows(scores, scored.higher(k, scored.shown[k][0]), explain)
@@ -156,7 +156,7 @@ def corpus_page(scored: Scored, explain: int = 10) -> str:
     )
 
 
-def _facts(scored: Scored) -> list[str]:
+def _facts(scored: ScoredCorpus) -> list[str]:
     flagged = sum(any(flags) for flags in zip(*(x.flags for x in scored.results), strict=True))
     systems = len(scored.places.names) if scored.places else 0
     counts = (
@@ -168,7 +168,7 @@ def _facts(scored: Scored) -> list[str]:
     return [f"{count:,} {one if count == 1 else many}" for count, one, many in counts if count]
 
 
-def _lead(scored: Scored) -> tuple[str, str]:
+def _lead(scored: ScoredCorpus) -> tuple[str, str]:
     label = scored.labels[0][0]
     if not scored.standings:
         found = scored.whole[0][scored.shown[0][0]]
@@ -186,7 +186,7 @@ def _interval(found: Interval) -> str:
     return f", with a 95 % interval from {decimals(found.low)} to {decimals(found.high)}"
 
 
-def _table(scored: Scored) -> tuple[list[str], list[Row]]:
+def _table(scored: ScoredCorpus) -> tuple[list[str], list[Row]]:
     """Systems by columns, the best on top and marked; or the columns of the only one."""
     labels = [label for several in scored.labels for label in several]
     if not scored.standings:
@@ -205,7 +205,7 @@ def _cell(found: Interval) -> Cell:
     return Cell(found.value, found.low, found.high)
 
 
-def _beats(scored: Scored) -> Iterator[tuple[str, str]]:
+def _beats(scored: ScoredCorpus) -> Iterator[tuple[str, str]]:
     for k, several in enumerate(scored.standings):
         order, names, label = several[0].order, several[0].names, scored.labels[k][0]
         p = several[0].beats[np.ix_(order, order)]
@@ -213,7 +213,7 @@ def _beats(scored: Scored) -> Iterator[tuple[str, str]]:
         yield label, plots.significances(p, [names[k] for k in order], said)
 
 
-def _notes(scored: Scored) -> Iterator[str]:
+def _notes(scored: ScoredCorpus) -> Iterator[str]:
     for several in scored.standings[:1]:
         common, names = several[0].common, several[0].names
         if len(np.unique(common)) > 1:
@@ -225,15 +225,15 @@ def _notes(scored: Scored) -> Iterator[str]:
             )
 
 
-def _histograms(scored: Scored) -> Iterator[str]:
+def _histograms(scored: ScoredCorpus) -> Iterator[str]:
     for scores, labels in zip(scored.scores, scored.labels, strict=True):
         yield plots.histogram(scores, labels[0])
 
 
 def _ends(
-    scored: Scored,
+    scored: ScoredCorpus,
     ends: Sequence[tuple[list[int], list[int]]],
-    reading: Reading,
+    reading: ListedTexts,
     fragments: dict[str, str],
 ) -> Iterator[Ends]:
     """Both ends by each metric, whose explanations are added to the fragments."""
@@ -250,7 +250,7 @@ def _ends(
         yield shown_ends(scored.labels[k][0], *shown)
 
 
-def _effects(scored: Scored, reading: Reading) -> list[Row]:
+def _effects(scored: ScoredCorpus, reading: ListedTexts) -> list[Row]:
     found = []
     for k, labels in enumerate(scored.labels):
         cells = [Cell(_rho(x, scored.scores[k])) for x in _sizes(reading, k).values()]
@@ -258,7 +258,7 @@ def _effects(scored: Scored, reading: Reading) -> list[Row]:
     return found
 
 
-def _lengths(scored: Scored, reading: Reading) -> Iterator[str]:
+def _lengths(scored: ScoredCorpus, reading: ListedTexts) -> Iterator[str]:
     for k, labels in enumerate(scored.labels):
         sizes = _sizes(reading, k)
         for below in ("characters of the hypothesis", "hypothesis over reference"):
@@ -266,7 +266,7 @@ def _lengths(scored: Scored, reading: Reading) -> Iterator[str]:
             yield plots.scatter(sizes[below], scored.scores[k], title, below)
 
 
-def _sizes(reading: Reading, metric: int) -> dict[str, Array]:
+def _sizes(reading: ListedTexts, metric: int) -> dict[str, Array]:
     hyps, refs = reading.hyp_lengths, reading.ref_lengths[metric]
     ratio = np.where(refs > 0, hyps / np.maximum(refs, 1), np.nan)
     return {

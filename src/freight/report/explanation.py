@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freight.comparing import Comparison
-from freight.explanations import Explanation, Plan, View
-from freight.report.grids import Grid, cost_grids, flow_grids
+from freight.explain.comparison import Comparison
+from freight.explain.explanation import Explanation, Plan, Side, View
+from freight.report.formatting import level, number, percent, rounded
+from freight.report.heatmaps import Grid, cost_grids, flow_grids
 from freight.report.html import render, source
-from freight.report.numbers import number, percent, rounded
-from freight.report.phrases import Lacking, Piece, lacking, pieces
-from freight.report.ribbons import Diagram, diagram
-from freight.report.shares import Total, shares
-from freight.types import Problem
+from freight.report.phrases import Lacking, TextPiece, lacking, pieces
+from freight.report.plots import shorten
+from freight.report.sankey import Diagram, diagram, heaviest
+from freight.transport.types import Problem
 
 _SMALL = 18  # units of a side, up to which everything is unfolded
 
@@ -54,7 +54,7 @@ class Meter:
 
 
 @dataclass(frozen=True)
-class Matching:
+class MatchingTable:
     """A plan: the problem that it solves and what became of the mass, in words, and a drawing."""
 
     name: str
@@ -71,11 +71,11 @@ class Part:
     weight: str
     total: str
     terms: tuple[tuple[str, str], ...]
-    hyp: list[Piece]
-    ref: list[Piece]
+    hyp: list[TextPiece]
+    ref: list[TextPiece]
     added: Lacking
     omitted: Lacking
-    matchings: list[Matching]
+    matchings: list[MatchingTable]
     costs: list[Grid]
     flows: list[Grid]
     totals: tuple[Total, Total]
@@ -150,7 +150,7 @@ def _part(view: View, hyp: float, ref: float) -> Part:
         added=lacking(view.hyp),
         omitted=lacking(view.ref),
         matchings=[
-            Matching(plan.name, held(plan.problem), _outcome(view, plan), diagram(view, plan))
+            MatchingTable(plan.name, held(plan.problem), _outcome(view, plan), diagram(view, plan))
             for plan in view.plans
         ],
         costs=cost_grids(view),
@@ -189,3 +189,67 @@ def held(problem: Problem) -> str:
     if set(sides.values()) == {np.inf}:
         said = ["both sides held"]
     return ", ".join([*said, *([f"blur {problem.epsilon:g}"] if problem.epsilon else [])])
+
+
+MOST = 40
+_NAME = 40
+
+
+@dataclass(frozen=True)
+class Share:
+    """A unit's row; `length` is that of its bar in percent."""
+
+    name: str
+    own: bool
+    mass: str
+    matched: str
+    level: int
+    alone: str
+    adds: str
+    length: str
+
+
+@dataclass(frozen=True)
+class Total:
+    """A side's rows, the largest first, and what they come to."""
+
+    side: str
+    rows: tuple[Share, ...]
+    others: str
+    left_out: int
+    total: str
+
+    @property
+    def signed(self) -> str:
+        """The total as a term of a sum."""
+        sign = "" if self.total.startswith("\u2212") else "+"
+        return f"{sign}{self.total}"
+
+
+def shares(name: str, side: Side, total: float) -> Total:
+    """Rows that add up to a rounded total, with what is left out on a line of its own."""
+    units = heaviest(side, len(side.names))
+    adds = np.nan_to_num(side.shares[units])
+    order = np.argsort(-np.abs(adds), kind="stable")
+    shown, rest = order[:MOST], order[MOST:]
+    *values, others = rounded(np.append(adds[shown], adds[rest].sum()), total).tolist()
+    longest = float(np.abs(adds).max(initial=0.0)) or 1.0
+    rows = tuple(
+        _row(side, int(units[k]), value, abs(float(adds[k])) / longest)
+        for k, value in zip(shown.tolist(), values, strict=True)
+    )
+    return Total(name, rows, number(others), len(rest), number(total))
+
+
+def _row(side: Side, unit: int, value: float, length: float) -> Share:
+    excess = float(np.nan_to_num(side.excess[unit]))
+    return Share(
+        name=shorten(side.names[unit], _NAME),
+        own=bool(side.spans[unit, 0] >= 0),
+        mass=percent(side.weights[unit]),
+        matched=number(side.matched[unit], 2),
+        level=int(level(1 - side.matched[unit])),
+        alone=percent(excess) if excess > 5e-4 else "",
+        adds=number(value),
+        length=f"{100 * length:.1f}",
+    )

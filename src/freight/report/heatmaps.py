@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from freight.comparing import Comparison
 from freight.errors import InvalidInput, MissingPart
-from freight.explanations import Explanation, View
-from freight.report.fonts import Lettering, lettering
-from freight.report.numbers import brief, moving, number
+from freight.explain.comparison import Comparison
+from freight.explain.explanation import Explanation, View
+from freight.report.formatting import brief, moving, number
 from freight.report.plots import shorten
-from freight.report.ribbons import dearest, heaviest
-from freight.types import Array
+from freight.report.sankey import dearest, heaviest
+from freight.report.svg import Lettering, lettering
+from freight.transport.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+from freight.report.formatting import level
 
 MOST = 60
 MOST_NUMBERED = 26
@@ -164,3 +165,72 @@ def _draw(axes: Axes, one: _Map, letters: Lettering) -> None:
     if one.numbered:
         for (row, column), value in np.ndenumerate(one.values):
             axes.text(column, row, one.text(value), ha="center", va="center", fontsize=7.5)
+
+
+MOST_CELLS = 40
+_CELL_NAME = 18
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A row a unit of the hypothesis; a cell is its text and its level."""
+
+    title: str
+    kind: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+    top: str
+    note: str
+
+
+def cost_grids(view: View) -> list[Grid]:
+    """What moving costs, and the terms that it adds up from where there are several."""
+    shown = _shown(view)
+    top = dearest(view.cost)
+    named = {"cost": view.cost, **(view.terms if len(view.terms) > 1 else {})}
+    return [_grid(view, shown, title, values, top, "cost") for title, values in named.items()]
+
+
+def flow_grids(view: View) -> list[Grid]:
+    """How much moves, in percent of the mass, plan by plan."""
+    shown = _shown(view)
+    return [
+        _grid(view, shown, plan.name, 100 * plan.flow, 100 * dearest(plan.flow), "flow")
+        for plan in view.plans
+    ]
+
+
+def _grid(
+    view: View, shown: Sequence[Array], title: str, values: Array, top: float, kind: str
+) -> Grid:
+    part = values[np.ix_(*shown)]
+    levels = level(part / top)
+    written = brief if kind == "cost" else moving
+    texts = [[written(value) for value in row] for row in part.tolist()]
+    rows = tuple(
+        (
+            shorten(view.hyp.names[unit], _CELL_NAME),
+            tuple(zip(texts[k], levels[k].tolist(), strict=True)),
+        )
+        for k, unit in enumerate(shown[0].tolist())
+    )
+    columns = tuple(shorten(view.ref.names[unit], _CELL_NAME) for unit in shown[1].tolist())
+    return Grid(title, kind, columns, rows, number(top, 2), _note(view, shown))
+
+
+def _shown(view: View) -> list[Array]:
+    moved = [sum(np.nan_to_num(plan.flow).sum(axis=axis) for plan in view.plans) for axis in (1, 0)]
+    return [
+        heaviest(side, MOST_CELLS, mass)
+        for side, mass in zip((view.hyp, view.ref), moved, strict=True)
+    ]
+
+
+def _note(view: View, shown: Sequence[Array]) -> str:
+    sizes = [
+        f"{len(units)} of {len(side.names)}"
+        for side, units in zip((view.hyp, view.ref), shown, strict=True)
+    ]
+    if max(len(units) for units in shown) < MOST_CELLS:
+        return ""
+    return f"Shown are the units that add most: rows {sizes[0]}, columns {sizes[1]}."

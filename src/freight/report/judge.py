@@ -11,7 +11,7 @@ import numpy as np
 from freight.data.judgements import Judgements
 from freight.judge.study import Agreement, Study
 from freight.report import plots
-from freight.report.disagreements import Case, against_preferences, between
+from freight.report.extremes import Case, against_preferences, between
 from freight.report.html import check_page, render, write_page
 from freight.report.tables import (
     column_label,
@@ -24,7 +24,7 @@ from freight.report.tables import (
     table_rows,
     verdict,
 )
-from freight.types import Array
+from freight.transport.types import Array
 
 # What keeps pages small: the cases listed of each kind, and the metrics shown in detail, over all
 # sets and criteria together.
@@ -50,7 +50,7 @@ class Detail:
 
 
 @dataclass(frozen=True)
-class View:
+class SetView:
     """One set by one criterion."""
 
     label: str
@@ -161,7 +161,7 @@ def _limits(study: Study) -> tuple[float, float]:
     return (low - room, high + room) if low < high else (-1, 1)
 
 
-def _view(study: Study, name: str, human: str) -> View:
+def _view(study: Study, name: str, human: str) -> SetView:
     label = column_label(study, name, human)
     order = _ordered(study)
     index = np.ix_(*[[study.metrics.index(metric) for metric in order]] * 2)
@@ -172,7 +172,7 @@ def _view(study: Study, name: str, human: str) -> View:
         beats = plots.significances(p[index], order, f"p that the row beats the column, {label}")
     if r is not None and len(order) > 1:
         alike = plots.correlations(r[index], order, f"metrics against each other, {label}")
-    return View(label, beats, alike, details)
+    return SetView(label, beats, alike, details)
 
 
 def _details(study: Study, name: str, human: str, order: list[str]) -> Iterator[Detail]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freight.explanations import Side
-from freight.report.numbers import level, number, percent
-from freight.types import Array
+from freight.explain.explanation import Side
+from freight.report.formatting import level, number, percent
+from freight.transport.types import Array
 
 _MOST_NAMED = 12
 _BANDS = np.array([0.25, 0.5, 0.75])
@@ -17,7 +17,7 @@ _WORDS = "without a counterpart", "poorly matched", "partly matched", "well matc
 
 
 @dataclass(frozen=True)
-class Piece:
+class TextPiece:
     """Characters that belong to the same units; `level` is -1 where they belong to none.
 
     `band` runs from 0, without a counterpart, to 3, well matched.
@@ -39,7 +39,7 @@ class Lacking:
     share: str
 
 
-def pieces(side: Side) -> list[Piece]:
+def pieces(side: Side) -> list[TextPiece]:
     """The text in pieces, coloured by how well the units over each were matched."""
     units, spans = _spans(side)
     ends = np.unique(np.concatenate(([0, len(side.text)], spans.ravel())))
@@ -48,7 +48,7 @@ def pieces(side: Side) -> list[Piece]:
         over = (spans[:, 0] <= first) & (spans[:, 1] >= last)
         text = side.text[first:last]
         if text.isspace() or not over.any():
-            found.append(Piece(text))
+            found.append(TextPiece(text))
         else:
             found.append(_piece(side, text, np.unique(units[over])))
     return found
@@ -70,13 +70,13 @@ def leftward(text: str) -> bool:
     return False
 
 
-def _piece(side: Side, text: str, units: Array) -> Piece:
+def _piece(side: Side, text: str, units: Array) -> TextPiece:
     weights = side.weights[units]
     weights = weights if weights.sum() > 0 else np.ones(len(units))
     matched = float(np.average(np.nan_to_num(side.matched[units]), weights=weights))
     share = float(np.nansum(side.shares[units]))
     title = f"{_WORDS[_band(matched)]} ({number(matched, 2)}); adds {number(share)}"
-    return Piece(
+    return TextPiece(
         text, int(level(1 - matched)), _band(matched), bool(np.isin(units, side.lost).all()), title
     )
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from freight.report.svg import ACCENT, INK, LINE, MUTED, WARN, picture
 from freight.report.tables import decimals
-from freight.types import Array
+from freight.transport.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
 
 # Beyond these a picture is pixels in place of shapes, and cells bear no numbers.
 MOST_SHAPES = 400

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from freight.data.places import Places
-from freight.results import Result, flag_kind
-from freight.types import Array
+from freight.core.result import Result, flag_kind
+from freight.data.corpus import RowOrigins
+from freight.transport.types import Array
 
 MOST_ROWS = 20_000
 MOST_CHARACTERS = 2_000
@@ -21,7 +21,7 @@ Texts = tuple[str, list[str]]
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class ListedTexts:
     """What one pass over the texts leaves: those of the rows to be listed, and all lengths."""
 
     texts: dict[int, Texts]
@@ -37,7 +37,7 @@ def listed_rows(count: int, extremes: Iterable[int]) -> list[int]:
 
 def read_texts(
     segments: Iterable[tuple[str, Sequence[str]]], results: Sequence[Result], rows: Sequence[int]
-) -> Reading:
+) -> ListedTexts:
     """One pass over the texts, of which these rows are kept."""
     wanted, count = set(rows), len(results[0])
     winners = np.stack([result.winners for result in results], axis=1)
@@ -48,11 +48,14 @@ def read_texts(
         refs[:, k] = np.array([len(ref) for ref in several])[winners[k]]
         if k in wanted:
             texts[k] = hyp, list(several)
-    return Reading(texts, hyps, refs)
+    return ListedTexts(texts, hyps, refs)
 
 
 def embedded_rows(
-    reading: Reading, scores: Sequence[Array], results: Sequence[Result], places: Places | None
+    reading: ListedTexts,
+    scores: Sequence[Array],
+    results: Sequence[Result],
+    places: RowOrigins | None,
 ) -> str:
     """JSON for a script of the page: a list a row, references once however many rows have them."""
     flags = {kind: k for k, kind in enumerate(flag_counts(results))}

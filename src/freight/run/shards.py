@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from freight.clouds import Tick
+from freight.core.pipeline import UNFLAGGED, Chunk, Segment
+from freight.core.result import Result, flag_kind
+from freight.core.scoring import Scorer, score_stream
+from freight.core.types import Tick
 from freight.data import Corpus
 from freight.data.tables import encoded
-from freight.pipeline import Segment
-from freight.results import Result, flag_kind
-from freight.scoring import Scorer, score_stream
+from freight.transport.types import Array
 
 SHARD = 20_000
 """Segments in a shard where nothing else is said."""
@@ -54,7 +58,7 @@ class Finished:
 
 
 @dataclass(frozen=True)
-class Task:
+class ShardTask:
     """What is done to every shard, anywhere: metrics, which columns of each, and the format.
 
     `notes` go into files that can hold some. Whoever does it, the bytes are the same.
@@ -136,3 +140,98 @@ def table_columns(
     every = zip(*(result.flags for result in results), strict=True)
     found["flags"] = [sorted({flag for one in segment for flag in one}) for segment in every]
     return found
+
+
+SUMMARY = "summary.json"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """System scores by column and counted flags of a metric, and every choice that made them."""
+
+    metric: str
+    system: dict[str, float]
+    flags: dict[str, int]
+    signature: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its folder, its files in input order, and an outcome for each metric."""
+
+    folder: Path
+    files: tuple[Path, ...]
+    segments: int
+    outcomes: tuple[Outcome, ...]
+
+    def tables(self) -> Iterator[Any]:
+        """The scores in input order as pyarrow tables, a shard at a time."""
+        for file in self.files:
+            yield _READERS[file.suffix](file)
+
+    def written(self) -> bytes:
+        """As a file."""
+        metrics = [
+            {**vars(one), "system": {name: _number(x) for name, x in one.system.items()}}
+            for one in self.outcomes
+        ]
+        content = {"segments": self.segments, "metrics": metrics}
+        return json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+def summed(task: ShardTask, records: Sequence[Record]) -> tuple[Outcome, ...]:
+    """The outcome of each metric; sums run in input order, so that no bit depends on the run."""
+    found = []
+    for k, (metric, names) in enumerate(zip(task.metrics, task.columns, strict=True)):
+        tally: Any = 0.0
+        flags: Counter[str] = Counter()
+        for record in records:
+            tally = tally + np.array(record.tallies[k])
+            flags.update(record.flags[k])
+        every = _system(metric, tally)
+        system = {name: every[name] for name in names}
+        counts = dict(sorted(flags.items()))
+        found.append(Outcome(metric.name, system, counts, task.notes[metric.name]))
+    return tuple(found)
+
+
+def _system(metric: Scorer, tally: Array) -> dict[str, float]:
+    """System scores out of a tally: only a result knows how, so one is made of nothing."""
+    chunk = Chunk(["a"], np.zeros((1, 2), np.int64), np.zeros(1, np.int64))
+    nothing = [
+        ({column.name: np.zeros(1) for column in part.columns}, [UNFLAGGED])
+        for part in metric.parts
+    ]
+    return metric.read(chunk, nothing).system_of(tally)
+
+
+def _parquet(file: Path) -> Any:
+    from pyarrow import parquet
+
+    return parquet.read_table(file)
+
+
+def _json_lines(file: Path) -> Any:
+    from pyarrow import json as lines
+
+    return lines.read_json(file)
+
+
+def _comma(file: Path) -> Any:
+    from pyarrow import csv
+
+    return csv.read_csv(file)
+
+
+def _tab(file: Path) -> Any:
+    from pyarrow import csv
+
+    plain = csv.ParseOptions(delimiter="\t", quote_char=False)
+    return csv.read_csv(file, parse_options=plain)
+
+
+_READERS = {".parquet": _parquet, ".jsonl": _json_lines, ".csv": _comma, ".tsv": _tab}
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

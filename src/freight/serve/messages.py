@@ -1,12 +1,26 @@
 """What requests and answers look like."""
 
-from typing import Annotated, Any
+from __future__ import annotations
 
+import json
+import math
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
 
-from freight.pipeline import Segment
-from freight.serve.limits import METRICS
-from freight.serve.offer import Offer, Wanted
+from freight.core.pipeline import Segment
+from freight.errors import FreightError
+from freight.serve.jobs import METRICS, Busy, Late, Stopping
+from freight.serve.models import Offer, RequestedModel
+
+if TYPE_CHECKING:
+    from freight.core.result import Result
+    from freight.serve.models import Offer
+
 
 HOUSE = "freight"
 Scalar = bool | int | float | str | None
@@ -17,7 +31,7 @@ class _Message(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class Metric(_Message):
+class MetricRequest(_Message):
     """A metric by name, and what is to be set of it: GET /api/metrics says what can be."""
 
     name: Annotated[str, Field(examples=["lazy-emd"])] = HOUSE
@@ -27,14 +41,14 @@ class Metric(_Message):
     column: Annotated[str | None, Field(description="The primary one.")] = None
     settings: Annotated[dict[str, Scalar], Field(max_length=32, examples=[{"hyp": 0.5}])] = {}
 
-    def wanted(self, offer: Offer) -> Wanted:
+    def wanted(self, offer: Offer) -> RequestedModel:
         """The same, checked."""
         layer = {} if self.layer is None else {"layer": self.layer}
         settings = {**self.settings, **layer}
         return offer.wanted(self.name, self.encoder, settings, self.preset, self.column)
 
 
-class Pair(_Message):
+class PairRequest(_Message):
     """A hypothesis and its references."""
 
     hyp: str = Field(examples=["The boy in a coat."])
@@ -46,27 +60,27 @@ class Pair(_Message):
         return self.hyp, self.refs
 
 
-Metrics = Annotated[list[Metric], Field(min_length=1, max_length=METRICS)]
+Metrics = Annotated[list[MetricRequest], Field(min_length=1, max_length=METRICS)]
 
 
 class ScoreRequest(_Message):
     """Pairs, and the metrics to score them by."""
 
-    pairs: list[Pair] = Field(min_length=1)
-    metrics: Metrics = [Metric()]
+    pairs: list[PairRequest] = Field(min_length=1)
+    metrics: Metrics = [MetricRequest()]
 
 
-class ExplainRequest(Pair):
+class ExplainRequest(PairRequest):
     """One pair, and the metric whose score is to be explained."""
 
-    metric: Metric = Metric()
+    metric: MetricRequest = MetricRequest()
 
 
 class Other(_Message):
     """What is compared: another hypothesis, another metric, or both."""
 
     hyp: str | None = None
-    metric: Metric | None = None
+    metric: MetricRequest | None = None
 
 
 class FragmentRequest(ExplainRequest):
@@ -75,14 +89,14 @@ class FragmentRequest(ExplainRequest):
     other: Other | None = None
 
 
-class Column(BaseModel):
+class ColumnAnswer(BaseModel):
     """A column of scores."""
 
     name: str
     higher: bool = Field(description="Whether higher is better.")
 
 
-class Parameter(BaseModel):
+class ParameterAnswer(BaseModel):
     """What may be set of a metric; by its kind: bounds, choices, a scale for sliders."""
 
     model_config = ConfigDict(extra="allow")
@@ -98,11 +112,11 @@ class OfferedMetric(BaseModel):
 
     name: str
     about: str
-    columns: list[Column]
+    columns: list[ColumnAnswer]
     encoder: str | None = Field(description="Where the request names none.")
     explained: bool = Field(description="Whether it has a plan to show.")
     unlearnt: bool = Field(description="Whether it takes idf: null here, or cannot be had.")
-    parameters: list[Parameter]
+    parameters: list[ParameterAnswer]
     presets: list[str]
 
 
@@ -144,7 +158,7 @@ class ScoredMetric(BaseModel):
     """What a metric says: a number a pair in each column, null where there is none."""
 
     metric: str
-    columns: list[Column]
+    columns: list[ColumnAnswer]
     scores: dict[str, list[float | None]]
     system: dict[str, float | None]
     references: list[int] = Field(description="Which reference each pair's scores come from.")
@@ -168,3 +182,75 @@ class Failure(BaseModel):
     """What went wrong, in one line that says what to change."""
 
     error: str
+
+
+_LONGEST = 500
+
+
+class Json(JSONResponse):
+    """In ASCII, since half a character of Unicode has no bytes of its own."""
+
+    def render(self, content: Any) -> bytes:
+        """Nothing that is no number may have come this far."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def scored(result: Result, offer: Offer) -> dict[str, Any]:
+    """What a metric says, in the words of JSON."""
+    columns = [{"name": column.name, "higher": column.higher} for column in result.columns]
+    return {
+        "metric": result.name,
+        "columns": columns,
+        "scores": {c["name"]: [_number(x) for x in result[str(c["name"])]] for c in columns},
+        "system": {name: _number(value) for name, value in result.system.items()},
+        "references": [int(winner) for winner in result.winners],
+        "flags": [list(flags) for flags in result.flags],
+        "signature": offer.public(result.signature),
+    }
+
+
+def failure(status: int, message: str, headers: dict[str, str] | None = None) -> Json:
+    """An error of one line."""
+    line = " ".join(message.split())
+    short = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+    return Json({"error": short}, status, headers)
+
+
+async def on_refusal(request: Request, error: Exception) -> Json:
+    """What the caller can mend, or has to wait for."""
+    if isinstance(error, Busy):
+        return failure(429, str(error), {"Retry-After": str(error.seconds)})
+    if isinstance(error, Late):
+        headers = None if error.begun else {"Retry-After": "1"}
+        return failure(504 if error.begun else 503, str(error), headers)
+    if isinstance(error, Stopping):
+        return failure(503, str(error), {"Retry-After": "5"})
+    return failure(422, str(error))
+
+
+async def on_invalid(request: Request, error: Exception) -> Json:
+    """The first thing that is wrong with a request, and where; what was sent is not repeated."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return failure(400, "the body is not JSON")
+    where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query"))
+    shown = f"{where[:100]}: " if where else ""
+    return failure(422, f"{shown}{first['msg']}")
+
+
+async def on_http(request: Request, error: Exception) -> Json:
+    """No such path, no such method, no JSON."""
+    assert isinstance(error, HTTPException)
+    return failure(error.status_code, str(error.detail), dict(error.headers or {}))
+
+
+HANDLERS: dict[int | type[Exception], Any] = {
+    FreightError: on_refusal,
+    RequestValidationError: on_invalid,
+    HTTPException: on_http,
+}
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -14,17 +14,15 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from freight.clouds import Encoder
+from freight.core.pipeline import Segment
+from freight.core.result import Result
+from freight.core.scoring import Scorer, score_together
+from freight.core.types import Encoder
 from freight.errors import FreightError
-from freight.explanations import Explanation
+from freight.explain.explanation import Explanation
 from freight.kernels import set_threads
-from freight.pipeline import Segment
-from freight.results import Result
-from freight.scoring import Scorer, score_together
-from freight.serve.gauges import Gauges
-from freight.serve.jobs import Busy, Job, Late, Piece, Stopping
-from freight.serve.limits import Limits
-from freight.serve.offer import Offer, Wanted
+from freight.serve.jobs import Busy, Gauges, Job, JobPiece, Late, Limits, Stopping
+from freight.serve.models import Offer, RequestedModel
 
 PAIRS, AREA = 256, 8_000_000
 """Where a batch ends: so many pairs, or characters squared: two pairs of 2,000 each."""
@@ -69,18 +67,20 @@ class Worker:
         """Whether it takes requests and answers them."""
         return self.ready and not self._stopping and self._thread.is_alive()
 
-    async def score(self, segments: Sequence[Segment], wanted: Sequence[Wanted]) -> list[Result]:
+    async def score(
+        self, segments: Sequence[Segment], wanted: Sequence[RequestedModel]
+    ) -> list[Result]:
         """One result a metric, or an error that says what to do."""
         return await self._ask(list(segments), wanted, explained=False)
 
-    async def explain(self, segment: Segment, wanted: Wanted) -> Explanation:
+    async def explain(self, segment: Segment, wanted: RequestedModel) -> Explanation:
         """Why a hypothesis scores as it does."""
         found = await self._ask([segment], [wanted], explained=True)
         explanation: Explanation = found[0]
         return explanation
 
     async def _ask(
-        self, segments: list[Segment], wanted: Sequence[Wanted], explained: bool
+        self, segments: list[Segment], wanted: Sequence[RequestedModel], explained: bool
     ) -> list[Any]:
         answer: asyncio.Future[list[Any]] = self._loop.create_future()
         job = Job(segments, tuple(dict.fromkeys(wanted)), explained, answer)
@@ -133,7 +133,7 @@ class Worker:
         with self._wake:
             return self._stopping and not self._queue
 
-    def _note(self, pieces: Sequence[Piece], seconds: float) -> None:
+    def _note(self, pieces: Sequence[JobPiece], seconds: float) -> None:
         pairs = sum(piece.pairs for piece in pieces)
         if pairs:
             self._rate = 0.8 * self._rate + 0.2 * pairs / max(seconds, 1e-6)
@@ -149,7 +149,7 @@ class Worker:
             except FreightError:  # IDF that is not learnt: those who ask are told
                 continue
 
-    def _gather(self) -> list[Piece]:
+    def _gather(self) -> list[JobPiece]:
         """Wait for work; where several came last time, a moment longer, since they may again."""
         with self._wake:
             self._wake.wait_for(lambda: self._queue or self._stopping)
@@ -160,7 +160,7 @@ class Worker:
         with self._wake:
             return self._take()
 
-    def _take(self) -> list[Piece]:
+    def _take(self) -> list[JobPiece]:
         """A fair share of every job, those that have waited longest first."""
         self._last = len(self._queue)
         fair = max(_LEAST, PAIRS // max(self._last, 1))
@@ -180,12 +180,12 @@ class Worker:
         self._queue.extend(unfinished)
         return pieces
 
-    def _work(self, pieces: Sequence[Piece]) -> None:
-        groups: dict[Wanted, list[Piece]] = {}
+    def _work(self, pieces: Sequence[JobPiece]) -> None:
+        groups: dict[RequestedModel, list[JobPiece]] = {}
         for piece in pieces:
             for wanted in piece.job.wanted:
                 groups.setdefault(wanted, []).append(piece)
-        scorers: dict[Wanted, Scorer] = {}
+        scorers: dict[RequestedModel, Scorer] = {}
         for wanted, group in groups.items():
             try:
                 scorers[wanted] = self._offer.scorer(wanted)
@@ -197,7 +197,7 @@ class Worker:
             if alive:
                 self._deliver(self._read(wanted, scorer, alive))
 
-    def _encode(self, groups: Iterable[tuple[Scorer, Sequence[Piece]]]) -> None:
+    def _encode(self, groups: Iterable[tuple[Scorer, Sequence[JobPiece]]]) -> None:
         """What several metrics need of an encoder at once; it remembers until they ask."""
         layers: dict[Encoder, set[int]] = {}
         texts: dict[Encoder, dict[str, None]] = {}
@@ -214,7 +214,9 @@ class Worker:
             except Exception:  # whose fault it is comes out when they are scored
                 continue
 
-    def _read(self, wanted: Wanted, scorer: Scorer, pieces: Sequence[Piece]) -> list[_Outcome]:
+    def _read(
+        self, wanted: RequestedModel, scorer: Scorer, pieces: Sequence[JobPiece]
+    ) -> list[_Outcome]:
         """Score together; where that fails, each by itself, so that nobody pays for another."""
         try:
             parts = _answers(scorer, pieces)
@@ -233,7 +235,7 @@ class Worker:
             self._loop.call_soon_threadsafe(_set, found)
 
 
-def _answers(scorer: Scorer, pieces: Sequence[Piece]) -> list[Any]:
+def _answers(scorer: Scorer, pieces: Sequence[JobPiece]) -> list[Any]:
     """What each piece asks for, in their order."""
     asked = [piece for piece in pieces if not piece.job.explained]
     segments = [segment for piece in asked for segment in piece.segments]

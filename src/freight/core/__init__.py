@@ -1,0 +1,1 @@
+"""The pipeline from texts to scores: units, weightings, pairings, costs, read-outs, metrics."""

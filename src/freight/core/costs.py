@@ -1,0 +1,203 @@
+"""What it costs to move a unit of mass between two units, for padded batches of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from freight.core.pairings import Pairs, Positions, side_by_side
+from freight.errors import InvalidInput
+from freight.transport.devices import fetched
+from freight.transport.solvers import solve
+from freight.transport.types import Array, Plans, Problem
+
+Cost = Callable[[Pairs], Tensor]
+
+
+def terms(cost: Cost, pairs: Pairs) -> dict[str, Tensor]:
+    """What a cost adds up from, by name; nothing where it is one thing."""
+    several: Callable[[Pairs], dict[str, Tensor]] | None = getattr(cost, "terms", None)
+    return several(pairs) if several else {}
+
+
+def cosine(pairs: Pairs) -> Tensor:
+    """1 - cosine similarity; a zero vector is as far as an orthogonal one."""
+    return 1.0 - _similarity(pairs)
+
+
+def clipped_cosine(pairs: Pairs) -> Tensor:
+    """The same, nothing being farther than an orthogonal vector."""
+    return 1.0 - _similarity(pairs).clamp(min=0.0)
+
+
+@dataclass(frozen=True)
+class LogCosine:
+    """Minus the logarithm of cosine similarity, which counts as `floor` where it is less."""
+
+    floor: float
+
+    def __call__(self, pairs: Pairs) -> Tensor:
+        """0 for the same direction, -log(floor) at most."""
+        return -_similarity(pairs).clamp(self.floor, 1.0).log()
+
+
+def squared_euclidean(pairs: Pairs) -> Tensor:
+    """The squared distance between the points."""
+    hyp, ref = _points(pairs)
+    squares = hyp.square().sum(-1)[..., None] + ref.square().sum(-1)[..., None, :]
+    return (squares - 2.0 * hyp @ ref.mT).clamp(min=0.0)
+
+
+def euclidean(pairs: Pairs) -> Tensor:
+    """The distance between the points; in double precision, or equal ones would be apart."""
+    hyp, ref = _points(pairs)
+    return squared_euclidean(pairs._replace(points=(hyp.double(), ref.double()))).sqrt()
+
+
+def order(pairs: Pairs) -> Tensor:
+    """How far apart two units stand in their texts: STD's Algorithm 1.
+
+    Where the unit of the hypothesis is not in it, or that of the reference is not, the places of
+    the two the other way round count, and where those are missing too, nothing.
+    """
+    hyp, ref = pairs.places or _in_a_row(pairs)
+    far = np.abs(hyp[0][:, :, None] - ref[1][:, None, :])
+    back = np.abs(hyp[1][:, :, None] - ref[0][:, None, :])
+    far = np.where(far > 0.0, far, back)  # nan is not above 0
+    far[np.isnan(far)] = 0.0
+    return torch.as_tensor(far)
+
+
+@dataclass(frozen=True)
+class Mix:
+    """A weighted sum of costs."""
+
+    parts: tuple[tuple[float, Cost], ...]
+
+    def __call__(self, pairs: Pairs) -> Tensor:
+        """The sum."""
+        return torch.stack(self._parts(pairs)).sum(dim=0)
+
+    def terms(self, pairs: Pairs) -> dict[str, Tensor]:
+        """The summands: by meaning, and by place where that counts."""
+        names = ("order" if cost is order else "meaning" for _, cost in self.parts)
+        return dict(zip(names, self._parts(pairs), strict=True))
+
+    def _parts(self, pairs: Pairs) -> list[Tensor]:
+        mixed = (weight * cost(pairs)[: len(pairs.which)] for weight, cost in self.parts)
+        return [part.double() for part in mixed]
+
+
+def with_order(cost: Cost, weight: float) -> Cost:
+    """A cost in which the places of units have this share, from 0 on."""
+    if not 0.0 <= weight <= 1.0:
+        raise InvalidInput(f"order={weight!r}; give the share of word order, from 0 to 1")
+    return Mix(((1.0 - weight, cost), (weight, order))) if weight else cost
+
+
+@dataclass(frozen=True)
+class Inner:
+    """What it takes to turn the parts of one unit into those of another, by a problem of their own.
+
+    `column` is what is read off its plan: transport or objective. Where that could not be solved
+    the cost is nan.
+    """
+
+    cost: Cost
+    problem: Problem
+    column: Literal["transport", "objective"] = "transport"
+
+    def __call__(self, pairs: Pairs) -> Tensor:
+        """A problem for every two units of a pair, all of them in batches."""
+        if pairs.parts is None:
+            raise InvalidInput("this metric compares sentences, and needs texts")
+        where = np.nonzero(_exists(pairs))
+        units = pairs.parts.hyp_units[where[:2]], pairs.parts.ref_units[where[::2]]
+        index, back = np.unique(np.stack(units, axis=1), axis=0, return_inverse=True)
+        found = np.full(len(index), np.nan)
+        for inner in side_by_side(pairs.parts.hyp, pairs.parts.ref, index):
+            plans = self._solved(inner)
+            solved = plans.converged
+            found[inner.which[solved]] = getattr(plans, self.column)[solved]
+        cost = np.zeros((len(pairs.which), pairs.hyp_weights.shape[1], pairs.ref_weights.shape[1]))
+        cost[where] = found[back]
+        return torch.as_tensor(cost)
+
+    def _solved(self, inner: Pairs) -> Plans:
+        cost = fetched(self.cost(inner)[: len(inner.which)].double())
+        masses, sizes = inner[2:4], inner[4:6]
+        return solve(self.problem, cost, *masses, *sizes, strict=False)
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """A cost in which the units before and behind count too, each by this weight.
+
+    Moving a unit is dearer where what stands beside it would not move along.
+    """
+
+    cost: Cost
+    weight: float
+
+    def __call__(self, pairs: Pairs) -> Tensor:
+        """The weighted mean over the places where both sides have a neighbour."""
+        cost = self.cost(pairs)[: len(pairs.which)]
+        if self.weight == 0.0:
+            return cost
+        total, count = self._summed(pairs, cost)
+        return total / count
+
+    def terms(self, pairs: Pairs) -> dict[str, Tensor]:
+        """What the units themselves put into the mean, and what those beside them do."""
+        cost = self.cost(pairs)[: len(pairs.which)]
+        total, count = self._summed(pairs, cost)
+        own = cost * _inside(pairs, cost)
+        return {"meaning": own / count, "neighbours": (total - own) / count} if self.weight else {}
+
+    def _summed(self, pairs: Pairs, cost: Tensor) -> tuple[Tensor, Tensor]:
+        """The costs of two units and their neighbours, and how much counted in each sum."""
+        inside = _inside(pairs, cost)
+        total, count = cost * inside, inside.clone()
+        for part, of in ((total.clone(), total), (inside, count)):
+            of[:, 1:, 1:] += self.weight * part[:, :-1, :-1]
+            of[:, :-1, :-1] += self.weight * part[:, 1:, 1:]
+        return total, count.clamp(min=self.weight)
+
+
+def _in_a_row(pairs: Pairs) -> Positions:
+    """The places of units that are those of their own text, one after the other, and no other."""
+    sides = (pairs.hyp_weights, pairs.hyp_sizes), (pairs.ref_weights, pairs.ref_sizes)
+    hyp, ref = (np.arange(1, mass.shape[1] + 1) / size[:, None] for mass, size in sides)
+    return Positions((hyp, np.full_like(hyp, np.nan)), (np.full_like(ref, np.nan), ref))
+
+
+def _exists(pairs: Pairs) -> Array:
+    """Whether both units exist (pair, unit, unit)."""
+    hyp = np.arange(pairs.hyp_weights.shape[1]) < pairs.hyp_sizes[:, None]
+    ref = np.arange(pairs.ref_weights.shape[1]) < pairs.ref_sizes[:, None]
+    both: Array = hyp[:, :, None] & ref[:, None, :]
+    return both
+
+
+def _inside(pairs: Pairs, cost: Tensor) -> Tensor:
+    """1 where both units exist (pair, unit, unit), 0 in the padding."""
+    return torch.as_tensor(_exists(pairs), device=cost.device).to(cost.dtype)
+
+
+def _similarity(pairs: Pairs) -> Tensor:
+    if pairs.cosines is not None:
+        return torch.as_tensor(pairs.cosines)
+    hyp, ref = _points(pairs)
+    return normalize(hyp, dim=-1) @ normalize(ref, dim=-1).mT
+
+
+def _points(pairs: Pairs) -> tuple[Tensor, Tensor]:
+    if pairs.points is None:
+        raise TypeError("this pairing keeps no points")
+    return pairs.points

@@ -1,0 +1,268 @@
+"""Minimum-Bayes-risk decoding: of several candidates the one that the others agree with most.
+
+Kumar and Byrne, "Minimum Bayes-Risk Decoding for Statistical Machine Translation", HLT-NAACL 2004;
+Eikema and Aziz, "Is MAP Decoding All You Need?", COLING 2020, for samples in place of n-best lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+
+from freight.core.pipeline import (
+    CHARACTERS,
+    PAIRS,
+    Chunk,
+    encode_chunk,
+    measured,
+    noted,
+    price,
+    read,
+)
+from freight.core.result import flag_kind
+from freight.core.scoring import Scorer
+from freight.core.types import Cloud, Tick
+from freight.core.weightings import Measures
+from freight.data.candidates import Candidates
+from freight.errors import InvalidInput
+from freight.metrics import led_by
+from freight.transport.types import Array
+
+BLOCK = 8 * PAIRS
+"""So many pairs are scored at a time, however many there are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The chosen one of a list of candidates, and what is to be expected of each of them.
+
+    `utilities` are higher for better candidates whatever the metric, a distance being negated; nan
+    is for one that could be compared with fewer of the others than the rest could. `matrix` (where
+    asked for) has a row a candidate and a column a reference.
+    """
+
+    index: int
+    text: str
+    utilities: Array
+    flags: tuple[str, ...]
+    signature: str
+    matrix: Array | None = None
+
+    @property
+    def utility(self) -> float:
+        """That of the chosen one."""
+        return float(self.utilities[self.index])
+
+
+@overload
+def mbr(  # type: ignore[overload-overlap]  # a text is a sequence of texts, but refused
+    candidates: Sequence[str],
+    metric: str | Scorer = ...,
+    column: str | None = ...,
+    weights: Sequence[float] | Array | None = ...,
+    references: Sequence[str] | None = ...,
+    itself: bool = ...,
+    matrix: bool = ...,
+    tick: Tick | None = ...,
+) -> Choice: ...
+
+
+@overload
+def mbr(
+    candidates: Sequence[Sequence[str]],
+    metric: str | Scorer = ...,
+    column: str | None = ...,
+    weights: Sequence[Sequence[float] | Array | None] | None = ...,
+    references: Sequence[Sequence[str] | None] | None = ...,
+    itself: bool = ...,
+    matrix: bool = ...,
+    tick: Tick | None = ...,
+) -> list[Choice]: ...
+
+
+def mbr(
+    candidates: Any,
+    metric: str | Scorer = "freight",
+    column: str | None = None,
+    weights: Any = None,
+    references: Any = None,
+    itself: bool = True,
+    matrix: bool = False,
+    tick: Tick | None = None,
+) -> Choice | list[Choice]:
+    """Choose from a list of candidates, or from each of several lists, by expected utility.
+
+    That of a candidate is the weighted mean of its scores against `references`, by default the
+    candidates themselves: samples of a model, a repeated one counting as often as it is there.
+    `itself=False` leaves each candidate's own sample out. `weights` belong to the references; they
+    need not add up to 1. A metric that needs IDF and has none learns it from these references.
+    """
+    scorer = led_by(metric, column)
+    many = _are_many(candidates)
+    lists = (
+        _several(candidates, references, weights)
+        if many
+        else [Candidates.checked(candidates, references, weights, where="mbr")]
+    )
+    found = list(decode(fitted(scorer, lists), lists, itself, matrix, tick))
+    return found if many else found[0]
+
+
+def decode(
+    scorer: Scorer,
+    lists: Iterable[Candidates],
+    itself: bool = True,
+    matrix: bool = False,
+    tick: Tick | None = None,
+) -> Iterator[Choice]:
+    """The choices of a stream of lists, as they come; see `mbr`.
+
+    Every distinct text of a few lists is encoded once, then all their pairs are scored. `tick` is
+    told how many lists' worth of work has been done since the last time.
+    """
+    for group in _groups(lists):
+        if not itself and not all(one.own for one in group):
+            raise InvalidInput(
+                "itself=False is for candidates that are compared with each other; with references"
+                " there is nothing of their own to leave out"
+            )
+        yield from _decided(scorer, group, itself, matrix, tick)
+
+
+def fitted(scorer: Scorer, lists: Iterable[Candidates]) -> Scorer:
+    """The metric with IDF learnt from all lists, where it needs that and has none."""
+    if not scorer.needs_fitting:
+        return scorer
+    refs = (ref for one in lists for ref in one.references)
+    return scorer.fit(refs, (text for one in lists for text in one.texts), "given texts")
+
+
+def _are_many(candidates: Any) -> bool:
+    if isinstance(candidates, (str, bytes)):
+        raise InvalidInput("candidates is one text; give a list of texts, [text]")
+    if not isinstance(candidates, (Sequence, np.ndarray)) or not len(candidates):
+        raise InvalidInput(f"candidates is {candidates!r}; give a list of texts, or several lists")
+    return not isinstance(candidates[0], str)
+
+
+def _several(candidates: Any, references: Any, weights: Any) -> list[Candidates]:
+    sides = [candidates]
+    for name, given in (("references", references), ("weights", weights)):
+        if given is not None and len(given) != len(candidates):
+            raise InvalidInput(
+                f"there are {len(candidates)} lists of candidates but {len(given)} of {name}"
+            )
+        sides.append([None] * len(candidates) if given is None else given)
+    every = enumerate(zip(*sides, strict=True))
+    return [Candidates.checked(*one, where=f"list {k}") for k, one in every]
+
+
+def _groups(lists: Iterable[Candidates]) -> Iterator[list[Candidates]]:
+    """Lists in a row, until their texts have so many characters in all as those of a chunk."""
+    group: list[Candidates] = []
+    size = 0
+    for one in lists:
+        group.append(one)
+        size += sum(map(len, one.texts)) + (0 if one.own else sum(map(len, one.references)))
+        if size >= CHARACTERS:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _decided(
+    scorer: Scorer, group: list[Candidates], itself: bool, keep: bool, tick: Tick | None
+) -> Iterator[Choice]:
+    place: dict[str, int] = {}
+    grids = [_grid(one, place) for one in group]
+    asked = np.concatenate([grid.reshape(-1, 2) for grid in grids])
+    if getattr(scorer, "symmetric", False):
+        asked.sort(axis=1)
+    keys, back = np.unique(asked @ [len(place), 1], return_inverse=True)
+    index = np.stack(np.divmod(keys, len(place)), axis=1)
+    told = (lambda part: tick(part * len(group))) if tick else None
+    values, flags = _utilities(scorer, list(place), index, told)
+    ends = np.cumsum([grid.size // 2 for grid in grids])[:-1]
+    for one, grid, mine in zip(group, grids, np.split(back, ends), strict=True):
+        matrix = values[mine].reshape(grid.shape[:2])
+        expected = _expected(matrix, one.weights, itself)
+        best = int(np.argmax(np.where(np.isnan(expected), -np.inf, expected)))
+        kinds = sorted({flag_kind(flag) for k in np.unique(mine) for flag in flags[k]})
+        about = tuple(kinds), scorer.signature, matrix if keep else None
+        yield Choice(best, str(one.texts[best]), expected, *about)
+
+
+def _grid(one: Candidates, place: dict[str, int]) -> Array:
+    """The numbers of both texts of every pair (candidate, reference, 2)."""
+    sides = [
+        [place.setdefault(text, len(place)) for text in side]
+        for side in (one.texts, one.references)
+    ]
+    return np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1)
+
+
+def _utilities(
+    scorer: Scorer, texts: list[str], index: Array, tick: Tick | None
+) -> tuple[Array, list[tuple[str, ...]]]:
+    """Of every pair, the higher the better, and its flags; each text goes through encoders once."""
+    blocks = np.array_split(index, -(-len(index) // BLOCK))
+    steps = len(blocks) + bool(scorer.parts)
+    part = (lambda done: tick(done / steps)) if tick else None
+    sides = _sides(scorer, texts, index, part)
+    column = scorer.columns[0]
+    values: list[Array] = []
+    flags: list[tuple[str, ...]] = []
+    for block in blocks:
+        scored = [
+            noted(read(metric, price(metric, hyp, ref, block)), cloud, block)
+            for metric, (cloud, hyp, ref) in zip(scorer.parts, sides, strict=True)
+        ]
+        result = scorer.read(Chunk(texts, block, np.arange(len(block))), scored)
+        values.append(result[column.name])
+        flags.extend(result.flags)
+        if part:
+            part(1.0)
+    joined = np.concatenate(values)
+    return joined if column.higher else 0.0 - joined, flags
+
+
+def _sides(
+    scorer: Scorer, texts: list[str], index: Array, tick: Tick | None
+) -> list[tuple[Cloud, Measures, Measures]]:
+    """Every text as each part of the metric sees it, as a hypothesis and as a reference."""
+    found: dict[int, tuple[Cloud, Measures, Measures]] = {}
+    told: list[float] = []
+
+    def tell(share: float) -> None:
+        told.append(share)
+        if tick:
+            tick(share)
+
+    whole = Chunk(texts, index, np.arange(len(index)))
+    for encoded in encode_chunk(scorer.parts, whole, {}, tell):
+        for k, cloud in encoded.clouds(scorer.parts):
+            found[k] = cloud, *measured(scorer.parts[k], cloud)
+    if scorer.parts:
+        tell(1.0 - sum(told))
+    return [found[k] for k in range(len(scorer.parts))]
+
+
+def _expected(values: Array, weights: Array, itself: bool) -> Array:
+    """Means over the references that a candidate could be compared with.
+
+    A candidate that lacks more of them than another is out: its mean would be over the few, itself
+    among them, that flatter it.
+    """
+    counted = np.broadcast_to(weights, values.shape).copy()
+    if not itself:
+        np.fill_diagonal(counted, 0.0)
+    known = ~np.isnan(values)
+    lacking = np.where(known, 0.0, counted).sum(axis=1)
+    weight = np.where(known, counted, 0.0).sum(axis=1)
+    total = (np.where(known, values, 0.0) * counted).sum(axis=1)
+    usable = (lacking == lacking.min()) & (weight > 0)
+    return np.where(usable, total / np.where(usable, weight, 1.0), np.nan)

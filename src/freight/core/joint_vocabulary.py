@@ -1,0 +1,275 @@
+"""STD's pairing: both texts live on the units of both, and what they share need not move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from freight.core.pairings import Pairs, Positions, buckets, check_cells
+from freight.core.weightings import Measures
+from freight.errors import InvalidInput
+from freight.kernels import kernel, summing
+from freight.transport.types import Array
+
+_NOTHING = 1e-14
+STEP = 8
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Two measures on the set of all units of a pair.
+
+    `mass` is "nsim" (a unit of the text weighs exp(1), another exp of its similarity to the text's
+    centroid, normalised) or "own" (the masses that the weighting gave, nothing elsewhere). `shared`
+    is "stays" (what both texts put on the same unit stays where it is at no cost, and the rest is
+    moved) or "moved" (all of it is). Either side is given the units on which it has mass.
+    """
+
+    mass: str = "nsim"
+    shared: str = "stays"
+
+    @property
+    def in_full(self) -> Joint:
+        """The same with all the mass in sight, what stays where it is included."""
+        return replace(self, shared="moved")
+
+    def __call__(self, hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
+        """Gather the pairs of an index (pair, 2) batch by batch, in fixed shapes."""
+        units = _entered(hyp, ref, index)
+        both = hyp.points if hyp is ref else torch.cat((hyp.points, ref.points))
+        ids = _ids(hyp, ref)
+        points = both.cpu().numpy()
+        lengths = _lengths(points)
+        masses = self._masses(units, points, lengths, hyp, ref, index)
+        moved = np.ones(len(index))
+        if self.shared == "stays":
+            masses, moved = _remainders(units, masses)
+        sides = [_PairSide.of(units, mass) for mass in masses]
+        for width, _, which in buckets(np.maximum(sides[0].sizes, sides[1].sizes), STEP):
+            check_cells(width, width)
+            (one, a, here), (two, b, there) = (side.gather(units, which, width) for side in sides)
+            sizes = sides[0].sizes[which], sides[1].sizes[which]
+            cosines = np.zeros((len(which), width, width))
+            _cosines(points, lengths, one, two, *sizes, cosines)
+            unknown = hyp.unknown[index[which, 0]]
+            places = Positions(here, there)
+            names = ids[one], ids[two]
+            yield Pairs(which, None, a, b, *sizes, unknown, moved[which], places, cosines, names)
+
+    def _masses(
+        self,
+        units: _PairUnits,
+        points: Array,
+        lengths: Array,
+        hyp: Measures,
+        ref: Measures,
+        index: Array,
+    ) -> tuple[Array, Array]:
+        if self.mass == "own":
+            return units.own
+        mine = _centroids(hyp)
+        centroids = mine, mine if hyp is ref else _centroids(ref)
+        found = [np.zeros(len(units.unit)), np.zeros(len(units.unit))]
+        for side in (0, 1):
+            _nsim(
+                points, lengths, centroids[side], index[:, side], units.offsets, units.sizes,
+                units.unit, units.place[side], found[side],
+            )  # fmt: skip
+        return found[0], found[1]
+
+
+class _PairUnits(NamedTuple):
+    """The distinct units of each pair, packed: where each lies, and its place in either text."""
+
+    offsets: Array
+    sizes: Array
+    unit: Array
+    place: tuple[Array, Array]
+    own: tuple[Array, Array]
+
+
+class _PairSide(NamedTuple):
+    """The units of one side that have mass, packed."""
+
+    first: Array
+    sizes: Array
+    which: Array
+    mass: Array
+
+    @classmethod
+    def of(cls, units: _PairUnits, mass: Array) -> _PairSide:
+        which = np.flatnonzero(mass > 0)
+        pair = np.searchsorted(units.offsets, which, "right") - 1
+        sizes = np.bincount(pair, minlength=len(units.sizes))
+        return cls(np.cumsum(sizes) - sizes, sizes, which, mass[which])
+
+    def gather(
+        self, units: _PairUnits, pairs: Array, width: int
+    ) -> tuple[Array, Array, tuple[Array, Array]]:
+        """Units, masses and places in either text, all (pair, width)."""
+        inside = np.arange(width) < self.sizes[pairs, None]
+        place = self.first[pairs, None] + np.where(inside, np.arange(width), 0)
+        where = self.which[place]
+        mass = np.where(inside, self.mass[place], 0.0)
+        return units.unit[where], mass, (units.place[0][where], units.place[1][where])
+
+
+def _entered(hyp: Measures, ref: Measures, index: Array) -> _PairUnits:
+    if not len(hyp.ids):
+        raise InvalidInput("this metric compares words, and needs texts")
+    room = np.diff(hyp.offsets)[index[:, 0]] + np.diff(ref.offsets)[index[:, 1]]
+    offsets = np.cumsum(room) - room
+    total = int(room.sum())
+    sizes, unit = np.zeros(len(index), np.int64), np.zeros(total, np.int64)
+    place = np.full(total, np.nan), np.full(total, np.nan)
+    own = np.zeros(total), np.zeros(total)
+    ids = _ids(hyp, ref)
+    for side, measures in enumerate((hyp, ref)):
+        before = len(hyp.ids) if side and hyp is not ref else 0
+        _enter(
+            ids, measures.offsets, measures.weights, index[:, side], before,
+            offsets, sizes, unit, place[side], own[side],
+        )  # fmt: skip
+    return _PairUnits(offsets, sizes, unit, place, own)
+
+
+def _ids(hyp: Measures, ref: Measures) -> Array:
+    return hyp.ids if hyp is ref else np.concatenate((hyp.ids, ref.ids))
+
+
+@kernel
+def _enter(
+    ids: Array,
+    text_offsets: Array,
+    text_weights: Array,
+    texts: Array,
+    before: int,
+    offsets: Array,
+    sizes: Array,
+    unit: Array,
+    place: Array,
+    own: Array,
+) -> None:
+    """Enter the units of one side of every pair; a unit's place is its last occurrence."""
+    for pair in range(texts.size):
+        first, last = text_offsets[texts[pair]], text_offsets[texts[pair] + 1]
+        begin = offsets[pair]
+        for k in range(first, last):
+            slot = begin
+            while slot < begin + sizes[pair] and ids[unit[slot]] != ids[k + before]:
+                slot += 1
+            if slot == begin + sizes[pair]:
+                sizes[pair] += 1
+                unit[slot] = k + before
+            place[slot] = (k - first + 1) / (last - first)
+            own[slot] += text_weights[k]
+
+
+@kernel
+def _nsim(
+    points: Array,
+    lengths: Array,
+    centroids: Array,
+    texts: Array,
+    offsets: Array,
+    sizes: Array,
+    unit: Array,
+    place: Array,
+    mass: Array,
+) -> None:
+    """Softmax of the similarity to the text, which is 1 for its own units."""
+    for pair in range(texts.size):
+        total = 0.0
+        for slot in range(offsets[pair], offsets[pair] + sizes[pair]):
+            near = 1.0
+            if np.isnan(place[slot]):
+                near = _dot(points[unit[slot]], centroids[texts[pair]]) / lengths[unit[slot]]
+            mass[slot] = np.exp(near)
+            total += mass[slot]
+        for slot in range(offsets[pair], offsets[pair] + sizes[pair]):
+            mass[slot] /= total
+
+
+@kernel
+def _cosines(
+    points: Array,
+    lengths: Array,
+    hyp: Array,
+    ref: Array,
+    hyp_sizes: Array,
+    ref_sizes: Array,
+    cosines: Array,
+) -> None:
+    """In double precision, or equal n-grams would be apart."""
+    exact = np.empty((ref.shape[1], points.shape[1]))
+    for pair in range(len(hyp)):
+        for j in range(ref_sizes[pair]):
+            for d in range(points.shape[1]):
+                exact[j, d] = points[ref[pair, j], d]
+        for i in range(hyp_sizes[pair]):
+            here = hyp[pair, i]
+            for j in range(ref_sizes[pair]):
+                scale = lengths[here] * lengths[ref[pair, j]]
+                cosines[pair, i, j] = _dot(points[here], exact[j]) / scale
+
+
+def _remainders(
+    units: _PairUnits, masses: tuple[Array, Array]
+) -> tuple[tuple[Array, Array], Array]:
+    """What each side has to move, scaled to 1, and which share of the mass that is."""
+    common = np.minimum(*masses)
+    rests = masses[0] - common, masses[1] - common
+    pair = np.repeat(np.arange(len(units.sizes)), np.diff(units.offsets, append=len(common)))
+    sums = [np.bincount(pair, rest, len(units.sizes)) for rest in rests]
+    still = np.minimum(*sums) < _NOTHING
+    scaled = [
+        rest / np.where(still, 1.0, total)[pair] for rest, total in zip(rests, sums, strict=True)
+    ]
+    first = np.zeros(len(common))
+    first[units.offsets] = 1.0  # where nothing moves, one unit stays with itself
+    chosen = [np.where(still[pair], first, rest) for rest in scaled]
+    return (chosen[0], chosen[1]), np.where(still, 0.0, sums[0])
+
+
+def _centroids(side: Measures) -> Array:
+    """The mean of each text's units, repeats included, of unit length."""
+    return _unit(side.points.cpu().numpy(), side.offsets)
+
+
+@kernel
+def _lengths(points: Array) -> Array:
+    """The length of each point; 1 for a zero vector, which is orthogonal to everything."""
+    found = np.empty(len(points))
+    for k in range(len(points)):
+        length = np.sqrt(_dot(points[k], points[k]))
+        found[k] = length if length > 0.0 else 1.0
+    return found
+
+
+@kernel
+def _unit(points: Array, offsets: Array) -> Array:
+    """Sums of consecutive points, scaled to unit length."""
+    found = np.zeros((offsets.size - 1, points.shape[1]), np.float32)
+    total = np.empty(points.shape[1])
+    for group in range(offsets.size - 1):
+        total[:] = 0.0
+        for k in range(offsets[group], offsets[group + 1]):
+            for d in range(total.size):
+                total[d] += points[k, d]
+        length = np.sqrt(_dot(total, total))
+        scale = 1.0 / length if length > 0.0 else 0.0
+        for d in range(total.size):
+            found[group, d] = total[d] * scale
+    return found
+
+
+@summing
+def _dot(one: Array, other: Array) -> float:
+    total = 0.0
+    for d in range(one.size):
+        total += one[d] * other[d]
+    return total

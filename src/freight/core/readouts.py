@@ -1,0 +1,342 @@
+"""From solved plans to columns of scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from freight.core.pairings import Pairs
+from freight.kernels import kernel
+from freight.transport.types import Array, Plans
+
+
+class Reading(NamedTuple):
+    """Columns of scores, and by flag the pairs that it is raised for."""
+
+    columns: dict[str, Array]
+    flags: dict[str, Array]
+
+
+class Readout(Protocol):
+    """From the plans of a batch to its columns, and for one pair what each unit adds to one."""
+
+    def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
+        """The columns."""
+        ...
+
+    def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+        """A column's score in parts, given the plans between one pair."""
+        ...
+
+
+@dataclass(frozen=True)
+class Transport:
+    """What the plan costs to carry out, and with the price of what stays unmoved.
+
+    `cut` leaves what moves at this cost or more out of the first.
+    """
+
+    cut: float | None = None
+
+    def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
+        """The two columns."""
+        plan = plans[0]
+        paid = plan.transport
+        if self.cut is not None:
+            paid = (plan.flow * plan.cost * (plan.cost < self.cut)).sum(axis=(1, 2))
+        return Reading({"transport": paid, "objective": plan.objective}, {})
+
+    def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+        """What each unit's moves cost, and for the objective what it leaves unmoved."""
+        if column == "objective":
+            return objective(plans[0])
+        return carried(plans[0], math.inf if self.cut is None else self.cut)
+
+
+@dataclass(frozen=True)
+class Distance:
+    """What the plan costs to carry out, for the share of the mass that is to move."""
+
+    identity: ClassVar[str] = "distance"
+
+    def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
+        """The one column."""
+        moved = 1.0 if pairs.moved is None else pairs.moved
+        return Reading({"distance": plans[0].transport * moved}, {})
+
+    def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+        """What each unit's moves cost."""
+        return carried(plans[0]).reaching(score)
+
+
+distance = Distance()
+
+
+@dataclass(frozen=True)
+class PrecisionRecall:
+    """Precision from a plan that holds hyp, recall from one that holds ref, and their F.
+
+    F = P R / (alpha P + (1 - alpha) R); alpha 0.5 is the harmonic mean, 1 is recall. Where P + R is
+    not positive F is 0, and flagged. `baselines` b of F, P and R rescale them to (x - b) / (1 - b).
+    """
+
+    alpha: float = 0.5
+    name: str = "f1"
+    baselines: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
+        """The three columns."""
+        precision, recall = 1.0 - plans[0].transport, 1.0 - plans[1].transport
+        below = self.alpha * precision + (1.0 - self.alpha) * recall
+        positive = (precision + recall > 0) & (below != 0)
+        score = np.where(positive, precision * recall / np.where(positive, below, 1.0), 0.0)
+        named = {self.name: score, "precision": precision, "recall": recall}
+        scaled = zip(named.items(), self.baselines, strict=True)
+        columns = {name: (x - b) / (1.0 - b) for (name, x), b in scaled}
+        return Reading(columns, {"no similarity": ~positive})
+
+    def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+        """Precision is the hypothesis', recall the reference's; F takes its part of both."""
+        both = similarities(plans[0], axis=1), similarities(plans[1], axis=0)
+        baseline = self.baselines[[self.name, "precision", "recall"].index(column)]
+        scale = 1.0 - baseline
+        return matching(column, *both, self.alpha).times(1.0 / scale, -baseline / scale)
+
+
+@dataclass(frozen=True)
+class FlowAverages:
+    """WRDScore's equations 4 and 5: how similar what a unit sends or receives is, on average.
+
+    Under ties the flow, and with it precision and recall, depends on the solver: `ties` names ours.
+    """
+
+    ties: Literal["transportation simplex"] = "transportation simplex"
+
+    def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
+        """F1, precision, recall, and what the plan costs."""
+        flow, similarity = plans[0].flow, 1.0 - plans[0].cost
+        near = []
+        for axis in (2, 1):
+            sent = flow.sum(axis=axis)
+            average = (flow * similarity).sum(axis=axis) / _or_one(sent, sent > 0)
+            near.append(average.sum(axis=1) / (sent > 0).sum(axis=1).clip(1))
+        return _with_f1(near[0], near[1], plans[0].transport)
+
+    def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+        """Each unit's own average, by how many there are of them."""
+        both = averages(plans[0], axis=1), averages(plans[0], axis=0)
+        return carried(plans[0]) if column == "wrd" else matching(column, *both)
+
+
+@dataclass(frozen=True)
+class GreedyPrecision:
+    """WRDScore's released code: recall off the full plan, precision off the nearest units."""
+
+    identity: ClassVar[str] = "greedy_precision"
+
+    def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
+        """F1, precision, recall, and what the full plan costs."""
+        return _with_f1(1.0 - plans[1].transport, 1.0 - plans[0].transport, plans[0].transport)
+
+    def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+        """Precision is the hypothesis', recall the reference's."""
+        both = similarities(plans[1], axis=1), similarities(plans[0], axis=0)
+        return carried(plans[0]) if column == "wrd" else matching(column, *both)
+
+
+greedy_precision = GreedyPrecision()
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """A distance and a similarity made of it: 1 - d, 1 / (1 + d) or exp(-d)."""
+
+    how: Literal["complement", "inverse", "exponential"]
+
+    def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
+        """The two columns."""
+        far = plans[0].transport
+        return Reading({"similarity": _SIMILARITIES[self.how](far), "distance": far}, {})
+
+    def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+        """What each unit's moves cost, or how far they take the similarity down from 1."""
+        return carried(plans[0]).reaching(score, float(column == "similarity"))
+
+
+@dataclass(frozen=True)
+class LazyAndGreedy:
+    """exp(-d), d being a lazy plan's objective and, by the share `greedy`, the mean of two others.
+
+    The others hold hyp and ref in turn: every unit goes to its nearest.
+    """
+
+    greedy: float
+
+    def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
+        """The one column."""
+        return Reading({"score": np.exp(-np.maximum(self.distance(plans), 0.0))}, {})
+
+    def distance(self, plans: Sequence[Plans]) -> Any:
+        """The d above, of arrays or of tensors."""
+        lazy, precise, complete = plans
+        nearest = (precise.transport + complete.transport) / 2.0
+        return (1.0 - self.greedy) * lazy.objective + self.greedy * nearest
+
+    def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+        """How far each unit's part of the distance takes the score down from 1."""
+        lazy, precise, complete = plans
+        nearest = carried(precise).plus(carried(complete)).times(self.greedy / 2.0)
+        return objective(lazy).times(1.0 - self.greedy).plus(nearest).reaching(score, 1.0)
+
+
+@dataclass(frozen=True)
+class Fragmented:
+    """WMDO: the distance, more for broken word order, more for words without a vector."""
+
+    order: float
+    unknown: float
+
+    def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
+        """The one column."""
+        broken = np.empty(len(pairs.which))
+        fragmentation(plans[0].flow, pairs.hyp_sizes, pairs.ref_sizes, broken)
+        penalties = self.order * broken + self.unknown * pairs.unknown
+        return Reading({"distance": plans[0].transport + penalties}, {})
+
+    def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+        """What each unit's moves cost; what order and unknown words cost belongs to none."""
+        found = carried(plans[0])
+        return found._replace(base=score - found.total)
+
+
+def _with_f1(precision: Array, recall: Array, wrd: Array) -> Reading:
+    total = precision + recall
+    positive = total > 0
+    f1 = 0.0 + positive * (2 * precision * recall / _or_one(total, positive))  # never -0.0
+    columns = {"f1": f1, "precision": precision, "recall": recall, "wrd": wrd}
+    return Reading(columns, {"no similarity": ~positive})
+
+
+def _or_one(x: Any, positive: Any) -> Any:
+    """An array or a tensor to divide by: 1 where it is not positive."""
+    return x * positive + ~positive
+
+
+_SIMILARITIES: dict[str, Callable[[Array], Array]] = {
+    "complement": lambda far: 1.0 - far,
+    "inverse": lambda far: 1.0 / (1.0 + far),
+    "exponential": lambda far: np.exp(-far),
+}
+
+
+_TIE = 1e-12
+
+
+@kernel
+def fragmentation(flow: Array, hyp_sizes: Array, ref_sizes: Array, out: Array) -> None:
+    """Chunks over matched words, at most 1, for every pair.
+
+    Each reference word is matched to the hypothesis word that sends it most, among equals to the
+    one nearest to the match before; one that is not right behind that match opens a chunk.
+    """
+    for pair in range(out.size):
+        chunks, previous, matched = 1, -1, 0
+        for j in range(ref_sizes[pair]):
+            best, largest = -1, 0.0
+            for i in range(hyp_sizes[pair]):
+                mass = flow[pair, i, j]
+                nearer = abs(i - previous) < abs(best - previous)
+                if mass > largest + _TIE or (mass > largest - _TIE and mass > 0 and nearer):
+                    best, largest = i, max(mass, largest)
+            if best < 0:
+                continue
+            matched += 1
+            if best != previous + 1:
+                chunks += 1
+            previous = best
+        out[pair] = min(1.0, chunks / max(matched, 1))
+
+
+class Shares(NamedTuple):
+    """A score in parts: what belongs to no unit, and what each unit of either side adds to it."""
+
+    base: float
+    hyp: Array
+    ref: Array
+
+    @property
+    def total(self) -> float:
+        """What the units add, all together."""
+        return float(self.hyp.sum() + self.ref.sum())
+
+    def times(self, factor: float, base: float = 0.0) -> Shares:
+        """Everything scaled, on another base."""
+        return Shares(base + factor * self.base, factor * self.hyp, factor * self.ref)
+
+    def plus(self, other: Shares) -> Shares:
+        """Unit by unit, the sum of both."""
+        return Shares(self.base + other.base, self.hyp + other.hyp, self.ref + other.ref)
+
+    def reaching(self, score: float, base: float = 0.0) -> Shares:
+        """In the same proportions, so that all of them lead from the base to the score."""
+        total = self.total
+        return self.times((score - base) / total if total else 0.0)._replace(base=base)
+
+
+def carried(plan: Plans, limit: float = math.inf) -> Shares:
+    """What each unit's moves below a limit cost, half on either end.
+
+    Where one side is free its units had no say, and all of it is the other's.
+    """
+    paid = plan.flow * plan.cost * (plan.cost < limit)
+    hyp = 0.5 if plan.problem.hyp and plan.problem.ref else float(plan.problem.hyp > 0)
+    return Shares(0.0, hyp * paid.sum(axis=1), (1.0 - hyp) * paid.sum(axis=0))
+
+
+def objective(plan: Plans) -> Shares:
+    """The same with the price of what each unit leaves unmoved, or moves too much of."""
+    sides = (
+        (plan.flow.sum(axis=1), plan.hyp_weights, plan.problem.hyp),
+        (plan.flow.sum(axis=0), plan.ref_weights, plan.problem.ref),
+    )
+    return carried(plan).plus(Shares(0.0, *(_price(*side) for side in sides)))
+
+
+def similarities(plan: Plans, axis: int) -> Array:
+    """How much of what each unit moves arrives as it was: hyp units sum over axis 1, ref over 0."""
+    near: Array = (plan.flow * (1.0 - plan.cost)).sum(axis=axis)
+    return near
+
+
+def averages(plan: Plans, axis: int) -> Array:
+    """The same for the average of what a unit moves, divided by how many units move anything."""
+    sent = plan.flow.sum(axis=axis)
+    near: Array = similarities(plan, axis) / np.where(sent > 0, sent, 1.0)
+    return near / max(int((sent > 0).sum()), 1)
+
+
+def matching(column: str, precision: Array, recall: Array, alpha: float = 0.5) -> Shares:
+    """Precision is the hypothesis', recall the reference's, and F has its part of both.
+
+    F = P R / (alpha P + (1 - alpha) R): alpha of it is recall's, the rest precision's.
+    """
+    if column in ("precision", "recall"):
+        wanted = column == "precision"
+        return Shares(0.0, wanted * precision, (not wanted) * recall)
+    p, r = float(precision.sum()), float(recall.sum())
+    below = alpha * p + (1.0 - alpha) * r
+    if p + r <= 0 or below == 0:
+        return Shares(0.0, 0.0 * precision, 0.0 * recall)
+    return Shares(0.0, (1.0 - alpha) * r / below * precision, alpha * p / below * recall)
+
+
+def _price(moved: Array, mass: Array, penalty: float) -> Array:
+    if not 0.0 < penalty < math.inf:
+        return np.zeros(len(mass))
+    ratio = np.where(moved > 0, moved, 1.0) / np.where(moved > 0, mass, 1.0)
+    price: Array = penalty * (moved * np.log(ratio) + mass - moved)
+    return price

@@ -1,0 +1,120 @@
+"""Texts that are scored again and again: what does not change between settings is done once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from freight.core.metric import Blend, Metric
+from freight.core.pipeline import Chunk, Priced, Scored, Segment, chunks, measured, price, read
+from freight.core.scoring import Scorer
+from freight.core.types import Encoder, Tick
+from freight.encoders.cache import memory
+from freight.encoders.cache.memory import Remembered
+from freight.transport.types import Array
+
+LIMIT = 2 * 2**30
+"""Bytes of costs that are kept; those that came first make room."""
+
+_Key = tuple[object, ...]
+
+
+class Memories:
+    """One remembering encoder for each encoder, whoever uses it; `limit` is its bytes."""
+
+    def __init__(self, limit: int = memory.LIMIT) -> None:
+        self._limit = limit
+        self._encoders: dict[Encoder, Remembered] = {}
+
+    def remembering(self, scorer: Scorer) -> Scorer:
+        """The same scorer, bit for bit, which encodes no text twice."""
+        if isinstance(scorer, Metric):
+            return self._of(scorer)
+        if isinstance(scorer, Blend):
+            return replace(scorer, parts=tuple(map(self._of, scorer.parts)))
+        return scorer
+
+    def _of(self, metric: Metric) -> Metric:
+        encoder = metric.encoder
+        if not isinstance(encoder, Remembered):
+            encoder = self._encoders.setdefault(encoder, Remembered(encoder, self._limit))
+        return replace(metric, encoder=encoder)
+
+
+class Rehearsal:
+    """Segments to be scored under many settings.
+
+    Metrics that differ in their problems and read-outs alone share one encoding and one cost; IDF
+    is learnt from these references. Of the last problems solved all columns are at hand.
+    """
+
+    def __init__(self, segments: Iterable[Segment]) -> None:
+        self._segments = list(segments)
+        self._chunks = list(chunks(self._segments))
+        self._priced: dict[_Key, list[Priced]] = {}
+        self._last: dict[_Key, list[Scored]] = {}
+
+    def encode(self, metrics: Iterable[Metric], tick: Tick | None = None) -> None:
+        """Let each encoder see every text once, for all the layers that these metrics need."""
+        layers: dict[Encoder, set[int]] = {}
+        for metric in metrics:
+            layers.setdefault(metric.encoder, set()).update(metric.layers)
+        parts = len(layers) * len(self._chunks)
+        shared = (lambda part: tick(part / parts)) if tick else None
+        for encoder, several in layers.items():
+            for chunk in self._chunks:
+                encoder.encode(chunk.texts, sorted(several), shared)
+
+    def score(self, scorer: Scorer) -> dict[str, Array]:
+        """One number a segment in each column, as `scorer.score` gives them."""
+        solved: dict[_Key, list[Scored]] = {}
+        for part in scorer.parts:
+            key = _solved(part)
+            solved[key] = self._last.get(key) or [read(part, one) for one in self._costs(part)]
+        self._last = solved
+        found = [solved[_solved(part)] for part in scorer.parts]
+        parts = [
+            scorer.read(chunk, [scored[k] for scored in found]).segments
+            for k, chunk in enumerate(self._chunks)
+        ]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def _costs(self, metric: Metric) -> list[Priced]:
+        key = _source(metric)
+        if key not in self._priced:
+            if metric.needs_fitting:
+                refs = (ref for _, several in self._segments for ref in several)
+                metric = metric.fit(refs, (hyp for hyp, _ in self._segments), "given texts")
+            self._priced[key] = [_kept(metric, chunk) for chunk in self._chunks]
+            while len(self._priced) > 1 and sum(map(_size, self._priced.values())) > LIMIT:
+                del self._priced[next(iter(self._priced))]
+        return self._priced[key]
+
+
+def _source(metric: Metric) -> _Key:
+    """What the costs of a metric depend on."""
+    weightings = metric.weighting, metric.ref_weighting
+    source = metric.encoder, metric.layers, metric.units, *weightings
+    return (*source, metric.pairing, metric.cost)
+
+
+def _solved(metric: Metric) -> _Key:
+    """What its scores depend on, in whatever order its columns are."""
+    return (*_source(metric), metric.problems, metric.readout, frozenset(metric.columns))
+
+
+def _kept(metric: Metric, chunk: Chunk) -> Priced:
+    """Pairs without the points, which only the costs need."""
+    cloud = metric.encoder.encode(chunk.texts, metric.layers)
+    priced = price(metric, *measured(metric, cloud), chunk.index)
+    batches = [
+        (pairs._replace(points=None, places=None, cosines=None, ids=None, parts=None), cost.clone())
+        for pairs, cost in priced.batches
+    ]
+    return replace(priced, batches=batches)
+
+
+def _size(several: list[Priced]) -> int:
+    return sum(cost.nbytes for priced in several for _, cost in priced.batches)

@@ -1,0 +1,298 @@
+"""From a cloud to measures: one vector a unit, and mass on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch.nn.functional import normalize
+
+from freight.core import pooling
+from freight.core.idf import Frequencies, Idf
+from freight.core.types import Cloud, Kind
+from freight.core.units import sentence_of
+from freight.errors import InvalidInput
+from freight.transport.barycenters import mixtures
+from freight.transport.devices import fetched, sent
+from freight.transport.solvers import barycenter
+from freight.transport.types import Array
+
+_CELLS = 2**26
+"""How many inner products are taken at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measures:
+    """Mass on points, packed end to end, one measure a text.
+
+    `ids` says which units are the same, `unknown` which share of a text has no vector, `empty`
+    which texts have nothing to move, and `notes` are flags by text. Where units are runs of those
+    of a cloud, `extent` is the first and the last of each; where they are measures themselves,
+    `parts` are those, one a unit.
+    """
+
+    points: torch.Tensor  # (unit, dim)
+    weights: Array
+    offsets: Array
+    ids: Array
+    unknown: Array
+    empty: Array
+    notes: tuple[tuple[str, ...], ...]
+    extent: Array | None = None  # (unit, 2)
+    parts: Measures | None = None
+
+    @property
+    def owner(self) -> Array:
+        """The text that each unit belongs to."""
+        return np.repeat(np.arange(len(self.empty)), np.diff(self.offsets))
+
+
+def _uniform(cloud: Cloud, points: torch.Tensor) -> Array:
+    return np.ones(len(cloud.ids))
+
+
+def _norm(cloud: Cloud, points: torch.Tensor) -> Array:
+    return points.double().norm(dim=-1).cpu().numpy()
+
+
+def _count(cloud: Cloud, points: torch.Tensor) -> Array:
+    return cloud.count.astype(np.float64)
+
+
+MASSES = {"uniform": _uniform, "norm": _norm, "count": _count}
+
+
+@dataclass(frozen=True)
+class Mass:
+    """Mass on every unit of a text: equal, by the vector's length, or by how many units it holds.
+
+    Rarity multiplies it where `idf` is given. Special tokens weigh nothing unless they are counted.
+    Where all units of a text are in every document its mass is uniform, and the text is flagged.
+    `join` makes one vector of the layers.
+    """
+
+    idf: Idf | None = None
+    by: str = "uniform"
+    special: bool = False
+    join: Callable[[torch.Tensor], torch.Tensor] = pooling.mean
+
+    def __call__(self, cloud: Cloud) -> Measures:
+        """The measures of a cloud."""
+        points = self.join(cloud.layers)
+        mass = MASSES[self.by](cloud, points)
+        if self.idf is not None:
+            mass = mass * self.idf(cloud.ids)
+        content = ~cloud.having(Kind.SPECIAL)
+        mass = mass if self.special else np.where(content, mass, 0.0)
+        owner, count = cloud.owner, len(cloud.texts)
+        empty = np.bincount(owner[content], minlength=count) == 0
+        flat = (np.bincount(owner, mass, count) <= 0) & ~empty
+        mass = np.where(flat[owner], content, mass)
+        totals = np.bincount(owner, mass, count)
+        weights = mass / np.where(totals > 0, totals, 1.0)[owner]
+        notes = tuple(("IDF empty",) if without else () for without in flat)
+        absent = np.bincount(owner, cloud.having(Kind.ABSENT), count)
+        unknown = absent / np.maximum(np.diff(cloud.offsets), 1)
+        return Measures(points, weights, cloud.offsets, cloud.ids, unknown, empty, notes)
+
+    def fitted(self, table: Frequencies) -> Mass:
+        """The same, knowing how frequent units are."""
+        return self if self.idf is None else replace(self, idf=replace(self.idf, table=table))
+
+
+@dataclass(frozen=True)
+class Barycenter:
+    """A text's layers, scaled to unit length, as their free-support Wasserstein barycentre.
+
+    There are many local optima under unequal masses, so where the search starts is named: at each
+    unit's mean over the layers, which depends neither on the order of tokens nor on a solver.
+    """
+
+    mass: Mass
+    start: Literal["unit-wise mean"] = "unit-wise mean"
+    plural: ClassVar[str] = "barycentre"
+
+    def __call__(self, cloud: Cloud) -> Measures:
+        """As many points as the text has units, of equal mass."""
+        layers = normalize(cloud.layers, dim=-1)
+        weighed = self.mass(cloud)
+        sizes = np.diff(cloud.offsets)
+        heavy = np.bincount(cloud.owner, weighed.weights, len(sizes)) > 0
+        settled = np.ones(len(sizes), bool)
+        solve, kind = (_mixed, torch.float32) if layers.is_cuda else (_exact, torch.float64)
+        points = layers.new_zeros((len(cloud.ids), layers.shape[2]), dtype=kind)
+        for size in np.unique(sizes[heavy]):
+            same = np.flatnonzero((sizes == size) & heavy)
+            rows = max(1, _CELLS // (layers.shape[1] * int(size)) ** 2)
+            for start in range(0, len(same), rows):
+                texts = same[start : start + rows]
+                units = cloud.offsets[texts][:, None] + np.arange(size)
+                where = sent(units, layers.device)
+                several = layers[where].transpose(1, 2)  # (text, layer, unit, dim)
+                points[where], settled[texts] = solve(several, weighed.weights[units])
+        unsettled = zip(weighed.notes, settled, strict=True)
+        notes = tuple(n if well else (*n, "barycentre not converged") for n, well in unsettled)
+        weights = 1.0 / np.maximum(sizes, 1)[cloud.owner]
+        return replace(weighed, points=points, weights=weights, notes=notes)
+
+    @property
+    def idf(self) -> Idf | None:
+        """What its masses are learnt by."""
+        return self.mass.idf
+
+    def fitted(self, table: Frequencies) -> Barycenter:
+        """The same, knowing how frequent units are."""
+        return replace(self, mass=self.mass.fitted(table))
+
+
+def _exact(layers: torch.Tensor, weights: Array) -> tuple[torch.Tensor, Array]:
+    """Points (text, unit, dim), and which texts have settled, all in double precision."""
+    found = barycenter(layers.numpy(), weights, strict=False)
+    return torch.as_tensor(found.points), found.converged
+
+
+def _mixed(layers: torch.Tensor, weights: Array) -> tuple[torch.Tensor, Array]:
+    """The same, where only inner products and the shares of mixtures leave and enter the GPU."""
+    flat = layers.flatten(1, 2)
+    shares, settled = mixtures(fetched(flat @ flat.mT), weights)
+    return sent(shares, flat.device) @ flat, settled
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Runs of n units: their mean vector, weighed by mass, and the sum of their masses.
+
+    A text of fewer units is one run.
+    """
+
+    mass: Mass
+    n: int
+    plural: ClassVar[str] = "runs of words"
+
+    def __call__(self, cloud: Cloud) -> Measures:
+        """All runs of each text, at a stride of one."""
+        single = self.mass(cloud)
+        sizes = np.diff(single.offsets)
+        counts = np.where(sizes > 0, np.maximum(sizes - self.n + 1, 1), 0)
+        offsets = np.concatenate(([0], np.cumsum(counts)))
+        owner = np.repeat(np.arange(len(counts)), counts)
+        first = np.arange(offsets[-1]) - offsets[owner] + single.offsets[owner]
+        member = first[:, None] + np.arange(self.n)
+        inside = member < single.offsets[owner + 1][:, None]
+        member = np.where(inside, member, first[:, None])
+        mass = np.where(inside, single.weights[member], 0.0)
+        total = mass.sum(axis=1)
+        even = inside / inside.sum(axis=1, keepdims=True)
+        shares = np.where(total[:, None] > 0, mass / np.where(total > 0, total, 1.0)[:, None], even)
+        device, kind = single.points.device, single.points.dtype
+        mixed = torch.as_tensor(shares, device=device, dtype=kind)[:, :, None]
+        points = (single.points[torch.as_tensor(member, device=device)] * mixed).sum(dim=1)
+        sums = np.bincount(owner, total, len(counts))
+        weights = total / np.where(sums > 0, sums, 1.0)[owner]
+        return replace(
+            single,
+            points=points,
+            weights=weights,
+            offsets=offsets,
+            ids=single.ids[first],
+            extent=np.stack((first, first + inside.sum(axis=1) - 1), axis=1),
+        )
+
+    @property
+    def idf(self) -> Idf | None:
+        """What its masses are learnt by."""
+        return self.mass.idf
+
+    def fitted(self, table: Frequencies) -> Windows:
+        """The same, knowing how frequent units are."""
+        return replace(self, mass=self.mass.fitted(table))
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Sentences, as heavy as all that stands in them, each a measure of its own units.
+
+    A sentence's point is the weighed mean of its units.
+    """
+
+    mass: Mass
+    plural: ClassVar[str] = "sentences"
+
+    def __call__(self, cloud: Cloud) -> Measures:
+        """The sentences of each text in a row; they end at a full stop and white space."""
+        single = self.mass(cloud)
+        member = sentence_of(cloud) - 1
+        first = np.flatnonzero(np.diff(member, prepend=-1))
+        bounds = np.append(first, len(member))
+        total = np.bincount(member, single.weights, len(first))
+        parts = _within(single, member, bounds, total)
+        shares = torch.as_tensor(parts.weights, device=single.points.device)[:, None]
+        points = single.points.new_zeros((len(first), single.points.shape[1]))
+        weighed = (single.points * shares).to(points.dtype)
+        return replace(
+            single,
+            points=points.index_add(0, sent(member, points.device), weighed),
+            weights=total,
+            offsets=np.searchsorted(first, single.offsets),
+            ids=single.ids[first],
+            extent=np.stack((first, bounds[1:] - 1), axis=1),
+            parts=parts,
+        )
+
+    @property
+    def idf(self) -> Idf | None:
+        """What its masses are learnt by."""
+        return self.mass.idf
+
+    def fitted(self, table: Frequencies) -> Sentences:
+        """The same, knowing how frequent units are."""
+        return replace(self, mass=self.mass.fitted(table))
+
+
+def _within(single: Measures, member: Array, bounds: Array, total: Array) -> Measures:
+    """A measure for every group of units; those of a group that weighs nothing weigh the same."""
+    even = 1.0 / np.diff(bounds)[member]
+    own = single.weights / np.where(total > 0, total, 1.0)[member]
+    none = np.zeros(len(total))
+    return replace(
+        single,
+        weights=np.where(total[member] > 0, own, even),
+        offsets=bounds,
+        unknown=none,
+        empty=none > 0,
+        notes=((),) * len(total),
+    )
+
+
+Weighting = Mass | Barycenter | Windows | Sentences
+
+
+def brought(sides: Sequence[Any]) -> Measures:
+    """Measures out of points (n, dim), or pairs of points and masses, that a caller brings."""
+    points, weights = [], []
+    for k, side in enumerate(sides):
+        given, mass = side if isinstance(side, tuple) else (side, None)
+        cloud = torch.as_tensor(given)
+        if cloud.ndim != 2 or not bool(torch.isfinite(cloud).all()):
+            raise InvalidInput(f"measure {k} is not an array (n, dim) of finite numbers")
+        masses = np.ones(len(cloud)) if mass is None else np.asarray(mass, np.float64)
+        if masses.shape != (len(cloud),) or not np.isfinite(masses).all() or (masses < 0).any():
+            raise InvalidInput(
+                f"measure {k} has {len(cloud)} points; give as many masses, none < 0"
+            )
+        if len(cloud) and masses.sum() == 0:
+            raise InvalidInput(f"the masses of measure {k} are all 0")
+        points.append(cloud)
+        weights.append(masses / masses.sum() if len(masses) else masses)
+    if len({cloud.shape[1] for cloud in points}) > 1:
+        raise InvalidInput("the points of all measures need the same dimension")
+    sizes = np.array([len(cloud) for cloud in points])
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    joined = torch.cat(points)
+    joined = joined if joined.dtype == torch.float64 else joined.float()
+    ids, unknown = np.arange(len(joined)), np.zeros(len(points))
+    mass = np.concatenate(weights)
+    return Measures(joined, mass, offsets, ids, unknown, sizes == 0, ((),) * len(points))

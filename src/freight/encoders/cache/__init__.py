@@ -1,0 +1,1 @@
+"""Caches of encoded texts: in memory, and on disk."""

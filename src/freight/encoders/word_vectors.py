@@ -1,0 +1,300 @@
+"""Files of word vectors: mapped into memory, scanned once for where words are, read on demand."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from freight.errors import InvalidInput, MissingPart
+from freight.kernels import kernel
+from freight.transport.types import Array
+
+_FASTTEXT = 793712314  # the number that a fastText model begins with
+
+
+class Vectors(Protocol):
+    """Words with a vector each."""
+
+    dim: int
+
+    def look_up(self, words: Sequence[str]) -> tuple[Array, Array]:
+        """Which of these words have a vector (word,), and their vectors (word, dim)."""
+        ...
+
+
+def open_vectors(path: Path) -> Vectors:
+    """The vectors in a file: word2vec .bin .vec .txt, fastText .bin, gensim .kv, .npz; or gzip."""
+    if not path.is_file():
+        raise InvalidInput(f"there is no file of vectors {path}")
+    plain = _unpacked(path) if path.suffix == ".gz" else path
+    kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    if kind not in FORMATS:
+        raise InvalidInput(f"{path} ends in none of {' '.join(FORMATS)} (or .gz of them)")
+    try:
+        return FORMATS[kind](plain)
+    except (ValueError, KeyError, EOFError, OSError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(f"{path} is not a file of vectors: {error}") from None
+
+
+class _Scanned:
+    """Word2vec's formats: words are found by hash, and vectors stay on disk until asked for."""
+
+    def __init__(self, path: Path, binary: bool) -> None:
+        self._bytes = np.asarray(np.memmap(path, np.uint8, "r"))
+        self._binary = binary
+        count, self.dim, start = _header(self._bytes, binary)
+        scan: Any = scan_binary if binary else scan_text
+        self._begins, self._lengths, self._values = scan(self._bytes, start, count, self.dim)
+        if not len(self._begins) or (binary and len(self._begins) != count):
+            raise InvalidInput(f"{path} is cut short: {len(self._begins)} of {count} words")
+        hashes = word_hashes(self._bytes, self._begins, self._lengths)
+        self._order = np.argsort(hashes, kind="stable")
+        self._hashes = hashes[self._order]
+
+    def look_up(self, words: Sequence[str]) -> tuple[Array, Array]:
+        encoded = [word.encode() for word in words]
+        joined = np.frombuffer(b"".join(encoded) or b" ", np.uint8)
+        lengths = np.array([len(word) for word in encoded], np.int64)
+        begins = np.cumsum(lengths) - lengths
+        rows = find_words(
+            joined, begins, lengths, self._hashes, self._order,
+            self._bytes, self._begins, self._lengths,
+        )  # fmt: skip
+        known = rows >= 0
+        vectors = np.zeros((len(words), self.dim), np.float32)
+        vectors[known] = self._read(rows[known])
+        return known, vectors
+
+    def _read(self, rows: Array) -> Array:
+        if self._binary:
+            where = self._values[rows][:, None] + np.arange(4 * self.dim)
+            return self._bytes[where].view(np.float32)
+        found = np.empty((len(rows), self.dim), np.float32)
+        for place, row in enumerate(rows):
+            begin = int(self._values[row])
+            stop = int(self._begins[row + 1]) if row + 1 < len(self._begins) else len(self._bytes)
+            found[place] = self._bytes[begin:stop].tobytes().split()[: self.dim]
+        return found
+
+
+class _Named:
+    """Vectors under names that something else has loaded."""
+
+    def __init__(self, places: dict[str, int], vectors: Array) -> None:
+        self._places, self._vectors, self.dim = places, vectors, int(vectors.shape[1])
+
+    def look_up(self, words: Sequence[str]) -> tuple[Array, Array]:
+        rows = np.array([self._places.get(word, -1) for word in words], np.int64)
+        vectors = np.zeros((len(words), self.dim), np.float32)
+        vectors[rows >= 0] = self._vectors[rows[rows >= 0]]
+        return rows >= 0, vectors
+
+
+class _SubWords:
+    """gensim's fastText vectors, which make up a vector for a word that they do not know."""
+
+    def __init__(self, keyed: Any) -> None:
+        self._keyed, self.dim = keyed, int(keyed.vector_size)
+
+    def look_up(self, words: Sequence[str]) -> tuple[Array, Array]:
+        known, vectors = np.zeros(len(words), bool), np.zeros((len(words), self.dim), np.float32)
+        for place, word in enumerate(words):
+            try:
+                vectors[place] = self._keyed.get_vector(word)
+            except KeyError:  # not even an n-gram of it is known
+                continue
+            known[place] = True
+        return known, vectors
+
+
+def _binary(path: Path) -> Vectors:
+    with path.open("rb") as stream:
+        if int.from_bytes(stream.read(4), "little") == _FASTTEXT:
+            return _SubWords(_gensim("fasttext").load_facebook_vectors(str(path)))
+    return _Scanned(path, binary=True)
+
+
+def _text(path: Path) -> Vectors:
+    return _Scanned(path, binary=False)
+
+
+def _keyed(path: Path) -> Vectors:
+    keyed = _gensim("keyedvectors").KeyedVectors.load(str(path), mmap="r")
+    if hasattr(keyed, "vectors_ngrams"):
+        return _SubWords(keyed)
+    return _Named(keyed.key_to_index, keyed.vectors)
+
+
+def _arrays(path: Path) -> Vectors:
+    with np.load(path, allow_pickle=False) as found:
+        words, vectors = found["words"], found["vectors"]
+    if vectors.ndim != 2 or len(words) != len(vectors):
+        raise InvalidInput(f"{path} has {len(words)} words but vectors of shape {vectors.shape}")
+    return _Named({str(word): row for row, word in enumerate(words)}, vectors)
+
+
+FORMATS: dict[str, Callable[[Path], Vectors]] = {
+    ".bin": _binary,
+    ".vec": _text,
+    ".txt": _text,
+    ".kv": _keyed,
+    ".npz": _arrays,
+}
+
+
+def _gensim(module: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(f"gensim.models.{module}")
+    except ImportError:
+        raise MissingPart.extra("gensim", "train") from None
+
+
+def _header(data: Array, binary: bool) -> tuple[int, int, int]:
+    """How many words there are, of how many dimensions, and where they begin."""
+    newline = np.flatnonzero(data[: 2**16] == ord("\n"))
+    if not len(newline):
+        raise InvalidInput("it has no first line")
+    line = bytes(data[: newline[0]]).split()
+    if len(line) == 2:
+        return int(line[0]), int(line[1]), int(newline[0]) + 1
+    if binary or len(line) < 3:
+        raise InvalidInput("its first line is not the number of words and of dimensions")
+    return -1, len(line) - 1, 0  # GloVe's files have no such line
+
+
+def _unpacked(path: Path) -> Path:
+    """A plain copy of a compressed file in the user's cache, made once for each state of it."""
+    state = path.stat()
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    name = f"{path.stem}-{state.st_size}-{state.st_mtime_ns}{Path(path.stem).suffix}"
+    plain = root / "freight" / "unpacked" / name
+    if not plain.is_file():
+        plain.parent.mkdir(parents=True, exist_ok=True)
+        part = plain.with_name(f"{name}.{os.getpid()}.part")
+        try:
+            with gzip.open(path) as packed, part.open("wb") as stream:
+                shutil.copyfileobj(packed, stream)
+            part.replace(plain)
+        except (EOFError, gzip.BadGzipFile) as error:
+            part.unlink(missing_ok=True)
+            raise InvalidInput(f"{path} is not a whole gzip file ({error})") from None
+    return plain
+
+
+_SPACE, _NEWLINE, _RETURN = 32, 10, 13
+
+
+@kernel
+def scan_binary(data: Array, start: int, count: int, dim: int) -> tuple[Array, Array, Array]:
+    """Where words begin, how long they are, and where their values begin: word2vec's binary."""
+    begins, lengths, values = (
+        np.empty(count, np.int64),
+        np.empty(count, np.int64),
+        np.empty(count, np.int64),
+    )
+    at, found = start, 0
+    while found < count:
+        while at < data.size and data[at] == _NEWLINE:
+            at += 1
+        begin = at
+        while at < data.size and data[at] != _SPACE:
+            at += 1
+        if at + 1 + 4 * dim > data.size:
+            break
+        begins[found], lengths[found], values[found] = begin, at - begin, at + 1
+        at += 1 + 4 * dim
+        found += 1
+    return begins[:found], lengths[:found], values[:found]
+
+
+@kernel
+def scan_text(data: Array, start: int, count: int, dim: int) -> tuple[Array, Array, Array]:
+    """The same for lines of text; a word may hold spaces, its values are the last of the line."""
+    capacity = 1024 if count < 0 else count
+    begins = np.empty(capacity, np.int64)
+    lengths, values = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+    at, found = start, 0
+    while at < data.size:
+        end = at
+        while end < data.size and data[end] != _NEWLINE:
+            end += 1
+        stop = end
+        while stop > at and (data[stop - 1] == _SPACE or data[stop - 1] == _RETURN):
+            stop -= 1
+        spaces, place = 0, stop
+        while place > at and spaces < dim:
+            place -= 1
+            if data[place] == _SPACE:
+                spaces += 1
+        if spaces == dim and place > at:
+            if found == capacity:
+                begins, lengths = _twice(begins), _twice(lengths)
+                values, capacity = _twice(values), 2 * capacity
+            begins[found], lengths[found], values[found] = at, place - at, place + 1
+            found += 1
+        at = end + 1
+    return begins[:found], lengths[:found], values[:found]
+
+
+@kernel
+def _twice(values: Array) -> Array:
+    longer = np.empty(2 * values.size, np.int64)
+    longer[: values.size] = values
+    return longer
+
+
+@kernel
+def _hash(data: Array, begin: int, length: int) -> np.uint64:
+    found = np.uint64(14695981039346656037)  # FNV-1a
+    for at in range(begin, begin + length):
+        found = (found ^ np.uint64(data[at])) * np.uint64(1099511628211)
+    return found
+
+
+@kernel
+def word_hashes(data: Array, begins: Array, lengths: Array) -> Array:
+    """The hash of each word."""
+    hashes = np.empty(begins.size, np.uint64)
+    for k in range(begins.size):
+        hashes[k] = _hash(data, begins[k], lengths[k])
+    return hashes
+
+
+@kernel
+def find_words(
+    asked: Array,
+    asked_begins: Array,
+    asked_lengths: Array,
+    hashes: Array,
+    order: Array,
+    data: Array,
+    begins: Array,
+    lengths: Array,
+) -> Array:
+    """The row of each word that is asked for, the first where there are several; -1 where none."""
+    rows = np.full(asked_begins.size, -1, np.int64)
+    for k in range(asked_begins.size):
+        wanted = _hash(asked, asked_begins[k], asked_lengths[k])
+        place = np.searchsorted(hashes, wanted)
+        while place < hashes.size and hashes[place] == wanted and rows[k] < 0:
+            row = order[place]
+            same = lengths[row] == asked_lengths[k]
+            if same:
+                for at in range(asked_lengths[k]):
+                    if data[begins[row] + at] != asked[asked_begins[k] + at]:
+                        same = False
+                        break
+            if same:
+                rows[k] = row
+            place += 1
+    return rows

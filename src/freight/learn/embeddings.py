@@ -1,0 +1,284 @@
+"""Word vectors from which words stand in one text: the truncated SVD of their counts.
+
+The first embedding of WRDScore (Mussabayev, 2024), there over the words of a method's name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from freight.core.types import Tick
+from freight.errors import InvalidInput, MissingPart, NotConverged
+from freight.learn.training_corpus import Packed
+from freight.transport.types import Array
+
+_DENSE = 1000  # below this many words all eigenvectors are as quick as a few
+_NOTHING = 1e-7  # of the longest vector: what rounding leaves of a word that has none
+
+
+def cooccurrence(
+    corpus: Packed, dim: int = 50, window: int | None = None, tick: Tick | None = None
+) -> WordVectors:
+    """C ≈ UΣV, vectors ½UΣ; C counts ordered pairs of distinct positions in one text.
+
+    `window` is how far apart the two may stand, by default as far as the text is long. A word that
+    never stands beside another has no vector, nor has one of which `dim` dimensions keep nothing.
+    """
+    if len(corpus.words) < dim:
+        raise InvalidInput(
+            f"{len(corpus.words)} words cannot have {dim} dimensions; lower --dim or --min-count,"
+            " or give a larger corpus"
+        )
+    if window is not None and window < 1:
+        raise InvalidInput(f"window is {window}; a pair of words is at least 1 apart")
+    vectors = _half_scaled(count_pairs(corpus, window, tick), dim)
+    lengths = np.linalg.norm(vectors, axis=1)
+    kept = np.flatnonzero(lengths > _NOTHING * lengths.max())
+    if not len(kept):
+        raise InvalidInput("no text of the corpus has two words; there is nothing to count")
+    about = provenance("cooccurrence", {"dim": dim, "window": window}, corpus.origin)
+    words = tuple(corpus.words[row] for row in kept)
+    return WordVectors(words, vectors[kept].astype(np.float32), about)
+
+
+def count_pairs(corpus: Packed, window: int | None = None, tick: Tick | None = None) -> Any:
+    """How often two words stand in one text, both ways round (word, word), sparse."""
+    from scipy.sparse import csr_array
+
+    words = len(corpus.words)
+    total = csr_array((words, words))
+    for ids, texts in corpus.chunks():
+        total = total + (_whole(ids, texts, words) if window is None else
+                         _near(ids, texts, words, window))  # fmt: skip
+        if tick:
+            tick(len(ids))
+    return total
+
+
+def _whole(ids: Array, texts: Array, words: int) -> Any:
+    """Every pair of a text, less each position with itself."""
+    from scipy.sparse import csr_array
+
+    if not len(ids):
+        return csr_array((words, words))
+    rows = texts - texts[0]
+    present = csr_array((np.ones(len(ids)), (rows, ids)), shape=(rows[-1] + 1, words))
+    alone = csr_array((np.ones(len(ids)), (ids, ids)), shape=(words, words))
+    pairs = present.T @ present - alone
+    pairs.eliminate_zeros()
+    return pairs
+
+
+def _near(ids: Array, texts: Array, words: int, window: int) -> Any:
+    """Pairs at most `window` apart: those one apart, those two apart, and so on."""
+    from scipy.sparse import csr_array
+
+    pairs = csr_array((words, words))
+    for apart in range(1, window + 1):
+        same = np.flatnonzero(texts[:-apart] == texts[apart:])
+        if not len(same):
+            break
+        where = ids[same], ids[same + apart]
+        pairs = pairs + csr_array((np.ones(len(same)), where), shape=(words, words))
+    return pairs + pairs.T
+
+
+def _half_scaled(counts: Any, dim: int) -> Array:
+    """½UΣ of a symmetric matrix, whose singular values are its eigenvalues less their signs.
+
+    Eigenvectors tell λ from -λ, which have one singular value and so no singular vectors of their
+    own. They begin from a fixed vector, and the largest entry of each is positive.
+    """
+    from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
+    words = counts.shape[0]
+    if words <= _DENSE or dim > words // 2:
+        values, axes = np.linalg.eigh(counts.toarray())
+    else:
+        start = np.random.default_rng(0).uniform(0.5, 1.0, words)
+        try:
+            values, axes = eigsh(counts, dim, which="LM", v0=start)
+        except ArpackNoConvergence as error:
+            raise NotConverged(f"the SVD of {words} words in {dim} dimensions: {error}") from None
+    largest = np.argsort(-np.abs(values), kind="stable")[:dim]
+    values, axes = values[largest], axes[:, largest]
+    signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(dim)])
+    return axes * (signs * np.abs(values) / 2)
+
+
+_LONGEST = 10_000  # gensim leaves out what a text has beyond so many words
+
+
+def word2vec(
+    corpus: Packed,
+    dim: int = 100,
+    window: int = 2,
+    epochs: int = 5,
+    seed: int = 0,
+    threads: int = 1,
+    skip_gram: bool = False,
+    tick: Tick | None = None,
+) -> WordVectors:
+    """Vectors that tell a word from its neighbours; the same every time with one thread."""
+    models = gensim_models()
+    for name, value in {"dim": dim, "window": window, "epochs": epochs, "threads": threads}.items():
+        if value < 1:
+            raise InvalidInput(f"{name} is {value}; it is at least 1")
+    if seed < 0:
+        raise InvalidInput(f"seed is {seed}; it is at least 0")
+    model = models.Word2Vec(
+        vector_size=dim,
+        window=window,
+        min_count=1,
+        sorted_vocab=0,
+        seed=seed,
+        workers=threads,
+        sg=int(skip_gram),
+    )
+    frequencies = dict(zip(corpus.words, corpus.counts.tolist(), strict=True))
+    model.build_vocab_from_freq(frequencies, corpus_count=corpus.texts)
+    model.train(SentenceStream(corpus, tick), total_words=corpus.tokens, epochs=epochs)
+    options = {
+        "dim": dim, "window": window, "epochs": epochs, "seed": seed, "threads": threads,
+        "skip_gram": skip_gram,
+    }  # fmt: skip
+    about = provenance("word2vec", options, corpus.origin)
+    return WordVectors(tuple(model.wv.index_to_key), np.asarray(model.wv.vectors), about)
+
+
+@dataclass(frozen=True)
+class SentenceStream:
+    """The texts as lists of words, as often as they are asked for."""
+
+    corpus: Packed
+    tick: Tick | None
+
+    def __iter__(self) -> Iterator[list[str]]:
+        names = np.array(self.corpus.words, dtype=object)
+        for ids, texts in self.corpus.chunks():
+            words = names[ids].tolist()
+            bounds = [0, *(np.flatnonzero(np.diff(texts)) + 1).tolist(), len(words)]
+            for begin, end in pairwise(bounds):
+                for at in range(begin, end, _LONGEST):
+                    yield words[at : min(end, at + _LONGEST)]
+            if self.tick:
+                self.tick(len(ids))
+
+
+_LETTERS = 2**28  # in an .npz, where each takes four bytes
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors:
+    """A vector for each word, the most frequent first, and how they came about."""
+
+    words: tuple[str, ...]
+    vectors: Array
+    provenance: dict[str, Any]
+
+    def nearest(self, word: str, count: int = 5) -> list[tuple[str, float]]:
+        """The words of the highest cosine with this one."""
+        if word not in self.words:
+            raise InvalidInput(f"{word!r} has no vector")
+        row = self.words.index(word)
+        lengths = np.linalg.norm(self.vectors, axis=1)
+        cosines = self.vectors @ self.vectors[row] / np.maximum(lengths * lengths[row], 1e-30)
+        cosines[row] = -np.inf
+        best = np.argsort(-cosines, kind="stable")[: min(count, len(self.words) - 1)]
+        return [(self.words[at], float(cosines[at])) for at in best]
+
+    def save(self, path: str | Path) -> None:
+        """Write what `static:FILE` reads, by the ending, whole or not at all.
+
+        The provenance lies beside it in FILE.json; in an .npz it is inside.
+        """
+        path = Path(path)
+        check_ending(path)
+        part = path.with_name(f"{path.name}.part")
+        about = json.dumps(self.provenance, indent=1, ensure_ascii=False) + "\n"
+        try:
+            ENDINGS[path.suffix](part, self, about)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+        if path.suffix != ".npz":
+            part.write_text(about, encoding="utf-8")
+            part.replace(path.with_name(f"{path.name}.json"))
+
+
+def provenance(method: str, options: dict[str, Any], corpus: dict[str, Any]) -> dict[str, Any]:
+    """What made the vectors; no date, so that the same input gives the same file."""
+    from freight import __version__
+
+    packages = "numpy", "gensim" if method == "word2vec" else "scipy"
+    versions = {"freight": __version__, **{name: version(name) for name in packages}}
+    return {"method": method, "options": options, "corpus": corpus, "versions": versions}
+
+
+def check_ending(path: Path) -> None:
+    """Before any work: a file that cannot be written is no surprise at the end of it."""
+    if path.suffix not in ENDINGS:
+        raise InvalidInput(f"{path} ends in none of {' '.join(ENDINGS)}")
+    if not path.parent.is_dir():
+        raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
+    if path.suffix == ".kv":
+        gensim_models()
+
+
+def gensim_models() -> Any:
+    """gensim's models, where it is installed."""
+    try:
+        from gensim import models
+    except ImportError:
+        raise MissingPart.extra("gensim", "train") from None
+    return models
+
+
+def _keyed(path: Path, found: WordVectors, about: str) -> None:
+    keyed = gensim_models().KeyedVectors(found.vectors.shape[1])
+    keyed.add_vectors(list(found.words), found.vectors)
+    keyed.lifecycle_events = None  # they would put the date into the file
+    keyed.save(str(path), separately=[])  # one file, so that its hash names all of it
+
+
+def _arrays(path: Path, found: WordVectors, about: str) -> None:
+    longest = max(found.words, key=len)
+    if len(longest) * len(found.words) > _LETTERS:
+        raise InvalidInput(
+            f"{longest[:20]}... has {len(longest):,} letters, and an .npz gives every word as much"
+            " room; write a .bin, or raise --min-count"
+        )
+    with path.open("wb") as stream:
+        np.savez(stream, words=np.array(found.words), vectors=found.vectors, provenance=about)
+
+
+def _binary(path: Path, found: WordVectors, about: str) -> None:
+    with path.open("wb") as stream:
+        stream.write(b"%d %d\n" % found.vectors.shape)
+        for word, vector in zip(found.words, found.vectors, strict=True):
+            stream.write(word.encode() + b" " + vector.tobytes() + b"\n")
+
+
+def _text(path: Path, found: WordVectors, about: str) -> None:
+    form = " ".join(["%.9g"] * found.vectors.shape[1])  # nine digits name a float32
+    with path.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.write(f"{len(found.words)} {found.vectors.shape[1]}\n")
+        for word, vector in zip(found.words, found.vectors, strict=True):
+            stream.write(f"{word} {form % tuple(vector)}\n")
+
+
+ENDINGS: dict[str, Callable[[Path, WordVectors, str], None]] = {
+    ".kv": _keyed,
+    ".npz": _arrays,
+    ".bin": _binary,
+    ".vec": _text,
+    ".txt": _text,
+}

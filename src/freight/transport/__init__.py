@@ -1,0 +1,1 @@
+"""Optimal transport and nothing of text: problems, solvers, barycenters and their gradients."""

@@ -1,0 +1,190 @@
+"""What a solver is handed: a padded batch, and how to treat every problem in it."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numba import prange
+
+from freight.errors import InvalidInput
+from freight.kernels import batch_kernel, kernel, one_at_a_time
+from freight.transport.types import Array, Numbers
+
+
+class Batch(NamedTuple):
+    """Padded problems (pair, hyp unit, ref unit), with the sizes inside which units exist."""
+
+    cost: Array
+    hyp_weights: Array
+    ref_weights: Array
+    hyp_sizes: Array
+    ref_sizes: Array
+
+
+class Terms(NamedTuple):
+    """The penalties and the blur, how small a gap is asked for, and when to give up."""
+
+    hyp: float
+    ref: float
+    epsilon: float
+    tolerance: float
+    cap: int
+
+
+class Solved(NamedTuple):
+    """A plan for every problem, how far from optimal it may be, and whether that will do."""
+
+    flow: Array
+    gap: Array
+    converged: Array
+
+
+_FINE, _COST, _HYP_MASS, _REF_MASS, _HYP_TOTAL, _REF_TOTAL, _UNEQUAL = range(7)
+
+
+def check_shapes(cost: Numbers, hyp_weights: Numbers, ref_weights: Numbers) -> None:
+    """Cost (pair, n, m) needs masses (pair, n) and (pair, m), and something on every side."""
+    if cost.ndim != 3 or 0 in cost.shape:
+        raise InvalidInput(
+            f"cost has shape {tuple(cost.shape)}; give one problem (n, m) or a batch"
+            " (pair, n, m), neither of them empty"
+        )
+    for name, weights, axis in (("hyp", hyp_weights, 1), ("ref", ref_weights, 2)):
+        wanted = (cost.shape[0], cost.shape[axis])
+        if weights.shape != wanted:
+            raise InvalidInput(
+                f"{name}_weights has shape {tuple(weights.shape)}, but cost {tuple(cost.shape)}"
+                f" needs {wanted} (for one problem, without the first)"
+            )
+
+
+def check_sizes(side: str, given: Numbers | None, pairs: int, width: int) -> Array:
+    """How many units each problem has on a side; all of them where nothing is said."""
+    if given is None:
+        return np.full(pairs, width, np.int64)
+    result = np.atleast_1d(np.asarray(given.cpu() if isinstance(given, torch.Tensor) else given))
+    if result.shape != (pairs,) or result.dtype.kind not in "iu":
+        raise InvalidInput(f"{side}sizes must be whole numbers, one a problem ({pairs} here)")
+    bad = np.flatnonzero((result < 1) | (result > width))
+    if bad.size:
+        raise InvalidInput(
+            f"{side}sizes[{bad[0]}] is {result[bad[0]]}; a size lies between 1 and {width}"
+        )
+    return result.astype(np.int64)
+
+
+def check_data(batch: Batch, terms: Terms, single: bool) -> None:
+    """Costs are finite, masses are finite and not negative, and every side has what it needs."""
+    rtol = 1e-9 if batch.hyp_weights.dtype == np.float64 else 1e-5
+    found = np.empty((len(batch.cost), 3), np.int64)
+    with one_at_a_time():
+        _faults(batch, terms.hyp, terms.ref, rtol, found)
+    if not found.any():
+        return
+    pair = int(np.argmax(found[:, 0] != _FINE))
+    fault, i, j = found[pair].tolist()
+    at, where = ("", "") if single else (f"{pair}, ", f" of problem {pair}")
+    hyp_mass = batch.hyp_weights[pair, : batch.hyp_sizes[pair]]
+    ref_mass = batch.ref_weights[pair, : batch.ref_sizes[pair]]
+    rule = "masses are finite and not negative"
+    raise InvalidInput(
+        {
+            _COST: f"cost[{at}{i}, {j}] is {batch.cost[pair, i, j]}; costs must be finite",
+            _HYP_MASS: f"hyp_weights[{at}{i}] is {hyp_mass[i]}; {rule}",
+            _REF_MASS: f"ref_weights[{at}{j}] is {ref_mass[j]}; {rule}",
+            _HYP_TOTAL: f"hyp_weights{where} are all 0; give at least one unit mass",
+            _REF_TOTAL: f"ref_weights{where} are all 0; give at least one unit mass",
+            _UNEQUAL: f"both sides{where} are held, but hyp_weights sum to {hyp_mass.sum():.12g}"
+            f" and ref_weights to {ref_mass.sum():.12g}; normalise both, or give a side a finite"
+            " penalty",
+        }[fault]
+    )
+
+
+@batch_kernel
+def _faults(batch: Batch, hyp: float, ref: float, rtol: float, found: Array) -> None:
+    """Fill found (pair, 3) with a fault and where it is, or with 0 where all is well."""
+    for k in prange(batch.cost.shape[0]):
+        found[k] = _fault(batch, k, hyp, ref, rtol)
+
+
+@kernel
+def _fault(batch: Batch, k: int, hyp: float, ref: float, rtol: float) -> tuple[int, int, int]:
+    n, m = batch.hyp_sizes[k], batch.ref_sizes[k]
+    hyp_total, where = _total(batch.hyp_weights[k], n)
+    if where >= 0:
+        return _HYP_MASS, where, 0
+    ref_total, where = _total(batch.ref_weights[k], m)
+    if where >= 0:
+        return _REF_MASS, 0, where
+    if hyp > 0.0 and hyp_total == 0.0:
+        return _HYP_TOTAL, 0, 0
+    if ref > 0.0 and ref_total == 0.0:
+        return _REF_TOTAL, 0, 0
+    if hyp == ref == np.inf and abs(hyp_total - ref_total) > rtol * max(hyp_total, ref_total):
+        return _UNEQUAL, 0, 0
+    for i in range(n):
+        for j in range(m):
+            if not np.isfinite(batch.cost[k, i, j]):
+                return _COST, i, j
+    return _FINE, 0, 0
+
+
+@kernel
+def _total(weights: Array, size: int) -> tuple[float, int]:
+    """The sum of the masses, and where the first impossible one is, or -1."""
+    total = 0.0
+    for unit in range(size):
+        if not 0.0 <= weights[unit] < np.inf:
+            return np.nan, unit
+        total += weights[unit]
+    return total, -1
+
+
+@kernel
+def present(weights: Array, size: int, penalty: float) -> Array:
+    """The indices of the units that take part on one side of one problem."""
+    kept = np.empty(size, np.int64)
+    count = 0
+    for unit in range(size):
+        if penalty == 0.0 or weights[unit] > 0.0:
+            kept[count] = unit
+            count += 1
+    return kept[:count]
+
+
+@kernel
+def compact(cost: Array, rows: Array, columns: Array, unit: float) -> Array:
+    """The cost between the units that take part, in this unit and in float64."""
+    small = np.empty((rows.size, columns.size))
+    gapless = columns[-1] == columns.size - 1  # then the loop over a row can be vectorised
+    for i in range(rows.size):
+        row = cost[rows[i]]
+        for j in range(columns.size):
+            small[i, j] = row[j if gapless else columns[j]] / unit
+    return small
+
+
+@kernel
+def gather(weights: Array, kept: Array) -> Array:
+    """The masses of the units that take part, in float64."""
+    small = np.empty(kept.size)
+    for i in range(kept.size):
+        small[i] = weights[kept[i]]
+    return small
+
+
+@kernel
+def equalise(hyp_weights: Array, ref_weights: Array) -> None:
+    """Between held sides the totals agree but for rounding; let them agree altogether."""
+    ref_weights *= hyp_weights.sum() / ref_weights.sum()
+
+
+@kernel
+def scatter(small: Array, rows: Array, columns: Array, flow: Array) -> None:
+    """Put a plan between the units that take part back where the caller's units are."""
+    gapless = columns[-1] == columns.size - 1
+    for i in range(rows.size):
+        row = flow[rows[i]]
+        for j in range(columns.size):
+            row[j if gapless else columns[j]] = small[i, j]

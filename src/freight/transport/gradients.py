@@ -1,0 +1,103 @@
+"""Gradients through an entropic plan by the implicit function theorem, without its sweeps.
+
+With P = exp((f + g - C) / epsilon), r = P1 and s = P'1, the conditions f = -hyp log(r / a) and
+g = -ref log(s / b) make a change of the data move the potentials by the solution of
+
+    | diag(r (1 + epsilon/hyp))   P                        | |df|   |(P dC)1  + epsilon r da / a|
+    | P'                          diag(s (1 + epsilon/ref))| |dg| = |(P dC)'1 + epsilon s db / b|
+
+whose matrix is symmetric: one solve gives the gradient of any function of the plan. A free side's
+potentials do not move; of two held sides only the sum of the potentials is determined.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from freight.errors import InvalidInput
+from freight.transport.types import Problem
+
+
+def differentiable(
+    problem: Problem, cost: Tensor, hyp_weights: Tensor, ref_weights: Tensor, flow: Tensor
+) -> Tensor:
+    """The flow, as a function of cost and masses that knows its gradient."""
+    return _Implicit.apply(problem, cost, hyp_weights, ref_weights, flow)  # type: ignore[no-untyped-call]
+
+
+def without_gradient(flow: Tensor, cost: Tensor) -> Tensor:
+    """The flow of an exact plan with a priced side: fine to look at, an error to differentiate."""
+    return _Refusing.apply(flow, cost)  # type: ignore[no-untyped-call]
+
+
+class _Refusing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, flow: Tensor, cost: Tensor) -> Tensor:
+        return flow.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        raise InvalidInput(
+            "an exact plan with a priced side has no gradient; differentiate `objective`, or give"
+            " the problem an epsilon above 0"
+        )
+
+
+class _Implicit(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        problem: Problem,
+        cost: Tensor,
+        hyp_weights: Tensor,
+        ref_weights: Tensor,
+        flow: Tensor,
+    ) -> Tensor:
+        ctx.problem = problem
+        ctx.save_for_backward(flow, hyp_weights, ref_weights)
+        return flow.to(cost.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        flow, hyp_weights, ref_weights = ctx.saved_tensors
+        epsilon = ctx.problem.epsilon
+        push = grads[0].double() * flow / epsilon
+        x, y = _solve(flow, push.sum(-1), push.sum(-2), ctx.problem)
+        cost = flow * (x[..., None] + y[..., None, :]) - push
+        hyp = epsilon * x * _share(flow.sum(-1), hyp_weights)
+        ref = epsilon * y * _share(flow.sum(-2), ref_weights)
+        dtype = grads[0].dtype
+        return None, cost.to(dtype), hyp.to(hyp_weights.dtype), ref.to(ref_weights.dtype), None
+
+
+def _share(sums: Tensor, weights: Tensor) -> Tensor:
+    return (sums / weights).where(weights > 0, 0.0)
+
+
+def _solve(flow: Tensor, rows: Tensor, columns: Tensor, problem: Problem) -> tuple[Tensor, Tensor]:
+    epsilon = problem.epsilon
+    if problem.hyp == 0.0:
+        return torch.zeros_like(rows), _divide(columns, _stiff(flow.sum(-2), problem.ref, epsilon))
+    if problem.ref == 0.0:
+        return _divide(rows, _stiff(flow.sum(-1), problem.hyp, epsilon)), torch.zeros_like(columns)
+    hyp_curve = _stiff(flow.sum(-1), problem.hyp, epsilon)
+    ref_curve = _stiff(flow.sum(-2), problem.ref, epsilon)
+    damped = _divide(flow, hyp_curve[..., None])
+    schur = torch.diag_embed(torch.where(ref_curve > 0, ref_curve, 1.0)) - flow.mT @ damped
+    if problem.hyp == problem.ref == math.inf:
+        schur = schur + ref_curve[..., None] * ref_curve[..., None, :]
+    y = torch.linalg.solve(schur, (columns - (damped.mT @ rows[..., None])[..., 0])[..., None])[
+        ..., 0
+    ]
+    x = _divide(rows - (flow @ y[..., None])[..., 0], hyp_curve)
+    return x, y
+
+
+def _stiff(sums: Tensor, penalty: float, epsilon: float) -> Tensor:
+    return sums if penalty == math.inf else sums * (1.0 + epsilon / penalty)
+
+
+def _divide(a: Tensor, b: Tensor) -> Tensor:
+    return (a / b).where(b > 0, 0.0)

@@ -1,0 +1,171 @@
+"""Word vectors from files of every format, and what is said of a file that is none."""
+
+import gzip
+import pickle
+import shutil
+from pathlib import Path
+
+import gensim
+import numpy as np
+import pytest
+import torch
+
+import freight
+from freight.core.types import Kind
+from freight.encoders.static import Static
+from freight.encoders.word_vectors import open_vectors
+from freight.errors import UnknownVocabulary
+
+WORDS = ["the", "cat", "dog", "näive", "cat", ". . ."]
+VECTORS = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
+ENDINGS = ["bin", "vec", "txt", "kv", "npz"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same vectors in every format; the second `cat` is to be ignored."""
+    where = tmp_path_factory.mktemp("vectors")
+    rows = list(zip(WORDS, VECTORS, strict=True))
+    lines = [f"{word} {' '.join(map(repr, map(float, vector)))}" for word, vector in rows]
+    (where / "v.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (where / "v.vec").write_text("6 5\r\n" + "\r\n".join(lines), encoding="utf-8")
+    binary = [word.replace(" ", "_").encode() + b" " + vector.tobytes() for word, vector in rows]
+    (where / "v.bin").write_bytes(b"6 5\n" + b"\n".join(binary))
+    np.savez(where / "v.npz", words=np.array(WORDS[:4]), vectors=VECTORS[:4])
+    keyed = gensim.models.KeyedVectors(5)
+    keyed.add_vectors(WORDS[:4], VECTORS[:4])
+    keyed.save(str(where / "v.kv"))
+    return where
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_every_format(
+    folder: Path, ending: str, packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = folder / f"v.{ending}"
+    if packed:
+        path = tmp_path / f"v.{ending}.gz"
+        with gzip.open(path, "wb") as stream:
+            stream.write((folder / f"v.{ending}").read_bytes())
+    known, vectors = open_vectors(path).look_up(["dog", "nothing", "näive", "cat", "", "the"])
+    assert known.tolist() == [True, False, True, True, False, True]
+    np.testing.assert_array_equal(vectors[known], VECTORS[[2, 3, 1, 0]])
+    assert not vectors[~known].any()
+
+
+def test_a_word_with_spaces(folder: Path) -> None:
+    known, vectors = open_vectors(folder / "v.txt").look_up([". . ."])
+    assert known.all()
+    np.testing.assert_array_equal(vectors[0], VECTORS[5])
+
+
+def test_sub_words_make_up_a_vector(tmp_path: Path) -> None:
+    sentences = [["running", "runner", "runs"], ["cat", "cats", "dog"]] * 20
+    model = gensim.models.FastText(
+        sentences, vector_size=8, min_count=1, epochs=1, workers=1, seed=0
+    )
+    gensim.models.fasttext.save_facebook_model(model, str(tmp_path / "model.bin"))
+    model.wv.save(str(tmp_path / "model.kv"))
+    for name in ("model.bin", "model.kv"):
+        known, vectors = open_vectors(tmp_path / name).look_up(["cat", "runningly"])
+        assert known.all()
+        np.testing.assert_allclose(vectors[0], model.wv["cat"], atol=1e-6)
+        np.testing.assert_allclose(vectors[1], model.wv["runningly"], atol=1e-6)
+
+
+BAD = {
+    "cut.bin": (b"6 5\nthe " + VECTORS[0].tobytes(), "is cut short: 1 of 6 words"),
+    "none.bin": (b"no header at all\n", "first line"),
+    "line.bin": (b"no line", "has no first line"),
+    "one.txt": (b"word\n", "first line"),
+    "odd.npz": (b"not a zip", "is not a file of vectors"),
+    "v.xyz": (b"", "ends in none of .bin .vec .txt .kv .npz"),
+    "v.bin.gz": (b"not packed", "is not a whole gzip file"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_file_of_vectors_says_so(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    content, message = BAD[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(freight.InvalidInput, match=message.replace(".", r"\.")):
+        open_vectors(tmp_path / name)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(freight.InvalidInput, match="there is no file of vectors"):
+        freight.load("wmd", encoder=f"static:{tmp_path / 'no.bin'}").score(["a"], ["b"])
+
+
+def test_units_of_words(folder: Path) -> None:
+    encoder = freight.encoder(f"static:{folder / 'v.bin'}")
+    cloud = encoder.encode(["The cat, zzz", "", "cat"], [0])
+    assert np.diff(cloud.offsets).tolist() == [4, 0, 1]
+    absent = cloud.having(Kind.ABSENT)
+    assert absent.tolist() == [False, False, True, True, False]
+    assert cloud.having(Kind.PUNCTUATION).tolist() == [False, False, True, False, False]
+    torch.testing.assert_close(cloud.layers[0, 0], torch.as_tensor(VECTORS[0]))
+    assert not cloud.layers[3].any()
+    assert cloud.ids[1] == cloud.ids[4]
+    assert encoder.encode(["The cat"], []).layers.shape == (2, 0, 5)
+    with pytest.raises(freight.InvalidInput, match="one layer"):
+        encoder.encode(["a"], [1])
+
+
+def test_unknown_words_are_flagged_or_stand_in(folder: Path) -> None:
+    name = f"static:{folder / 'v.bin'}"
+    with pytest.warns(UnknownVocabulary):
+        result = freight.load("wmd", encoder=name).score(["cat zzz", "zzz"], ["cat", "cat"])
+    assert result.flags == (("unknown units 50%",), ("empty side", "unknown units 100%"))
+    assert np.isnan(result["distance"][1])
+    assert result.system["distance"] == pytest.approx(0.0)
+    standing = freight.encoder(name, unknown="dog")
+    cloud = standing.encode(["zzz dog"], [0])
+    assert torch.equal(cloud.layers[0], cloud.layers[1])
+    with pytest.raises(freight.InvalidInput, match="no word 'nope'"):
+        freight.encoder(name, unknown="nope").encode(["a"], [0])
+
+
+def test_a_specification_pickles_and_is_signed_by_its_file(folder: Path, tmp_path: Path) -> None:
+    encoder = Static(f"static:{folder / 'v.bin'}")
+    before = encoder.encode(["cat dog"], [0]).layers
+    again = pickle.loads(pickle.dumps(encoder))
+    assert again == encoder
+    assert torch.equal(again.encode(["cat dog"], [0]).layers, before)
+    shutil.copy(folder / "v.bin", tmp_path / "v.bin")
+    other = Static(f"static:{tmp_path / 'v.bin'}")
+    assert other.identity.split("@")[1] == encoder.identity.split("@")[1]
+
+
+def test_static_vectors_where_contextual_ones_are_expected(folder: Path) -> None:
+    name = f"static:{folder / 'v.bin'}"
+    for metric in ("lazy-emd", "emd", "bert-score", "bary-score", "mover-score"):
+        result = freight.load(metric, encoder=name).score(
+            ["the cat", "zzz dog"], ["the dog", "dog"]
+        )
+        assert np.isfinite(result[result.columns[0].name]).all()
+
+
+def test_vectors_distilled_from_an_encoder() -> None:
+    encoder = freight.encoder("distilled")
+    cloud = encoder.encode(["Unbelievably unbelievably 🦖", ""], [0])
+    assert cloud.ids[0] == cloud.ids[1]
+    assert cloud.having(Kind.ABSENT).tolist() == [False, False, True]
+    inner = freight.encoder("embedded").encode(["unbelievably"], [0]).layers[1:-1, 0]
+    torch.testing.assert_close(cloud.layers[0, 0], inner.mean(dim=0), rtol=0, atol=1e-6)
+    result = freight.load("wmd").score(["Obama speaks to the media"], ["The president greets"])
+    assert result.flags == ((),)
+    assert "distilled(embedded@sha256-" in result.signature
+    assert pickle.loads(pickle.dumps(encoder)).encode(["a cat"], [0]).ids.tolist()
+
+
+@pytest.mark.parametrize("name", ["e5-small", "some/all-MiniLM-L6-v2", "other"])
+def test_word_vectors_have_one_layer_whatever_they_are_distilled_from(name: str) -> None:
+    """Some encoders are known by name, for which layer of theirs is the best."""
+    assert freight.load("std", encoder=f"distilled:{name}").parts[0].layers == (0,)
+    assert freight.load("wrd-score", encoder=f"distilled:{name}").layers == (0,)

@@ -1,0 +1,164 @@
+"""Real encoders: the embedded one, and tiny random ones made on the spot."""
+
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
+
+import freight
+from freight.core.types import Kind
+from freight.encoders.loading import embedded_folder
+from freight.encoders.transformer import Transformer
+
+TEXTS = ["A cat sat on the mat.", "Unbelievable, isn't it?", "", "  spaces around \n", "one"]
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Transformer:
+    found = freight.encoder("embedded")
+    assert isinstance(found, Transformer)
+    return found
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random model with a window of 24 tokens and the embedded encoder's vocabulary."""
+    folder = tmp_path_factory.mktemp("tiny")
+    torch.manual_seed(0)
+    config = BertConfig(
+        hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=24,
+    )  # fmt: skip
+    BertModel(config).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(embedded_folder()).save_pretrained(folder)
+    return folder
+
+
+def test_states_are_those_of_transformers(embedded: Transformer) -> None:
+    cloud = embedded.encode(TEXTS, [0, 3, 6])
+    model = AutoModel.from_pretrained(embedded_folder())
+    tokenizer = AutoTokenizer.from_pretrained(embedded_folder())
+    for k, text in enumerate(TEXTS):
+        with torch.inference_mode():
+            inputs = tokenizer(text.strip(), return_tensors="pt")
+            states = model(**inputs, output_hidden_states=True).hidden_states
+        mine = cloud.layers[cloud.offsets[k] : cloud.offsets[k + 1]]
+        for place, layer in enumerate((0, 3, 6)):
+            torch.testing.assert_close(mine[:, place], states[layer][0], rtol=0, atol=1e-5)
+
+
+def test_units_know_their_place(embedded: Transformer) -> None:
+    text = "  Unbelievably good, 🦖!"
+    cloud = embedded.encode([text], [0])
+    pieces = [text[a:b] for a, b in zip(cloud.start, cloud.end, strict=True)]
+    assert pieces == ["", "Un", "bel", "ie", "va", "bly", "good", ",", "🦖", "!", ""]
+    special, unknown = cloud.having(Kind.SPECIAL), cloud.having(Kind.UNKNOWN)
+    assert special.tolist() == [True] + [False] * 9 + [True]
+    assert np.flatnonzero(unknown).tolist() == [8]
+    assert np.flatnonzero(cloud.having(Kind.CONTINUATION)).tolist() == [2, 3, 4, 5]
+    assert np.flatnonzero(cloud.having(Kind.PUNCTUATION)).tolist() == [7, 9]
+
+
+def test_bits_do_not_depend_on_neighbours(embedded: Transformer) -> None:
+    texts = [" ".join(["word", "and", "so", "on"] * k) + f" {k}" for k in range(1, 40)]
+    together = embedded.encode(texts, [4])
+    order = np.random.default_rng(0).permutation(len(texts))
+    shuffled = embedded.encode([texts[k] for k in order], [4])
+    for place, k in enumerate(order):
+        alone = embedded.encode([texts[k]], [4]).layers
+        mine = together.layers[together.offsets[k] : together.offsets[k + 1]]
+        other = shuffled.layers[shuffled.offsets[place] : shuffled.offsets[place + 1]]
+        assert torch.equal(mine, alone)
+        assert torch.equal(mine, other)
+
+
+def test_a_long_text_is_windowed_and_averaged(tiny: Path) -> None:
+    encoder = freight.encoder(str(tiny))
+    words = ["cat", "dog", "house", "tree", "river", "stone", "cloud"]
+    text = " ".join(words[k % 7] for k in range(50))
+    cloud = encoder.encode([text, "short"], [2])
+    assert cloud.windowed.tolist() == [True, False]
+    assert np.diff(cloud.offsets).tolist() == [52, 3]
+    model, tokenizer = AutoModel.from_pretrained(tiny), AutoTokenizer.from_pretrained(tiny)
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    total, seen = torch.zeros(50, 16), torch.zeros(50, 1)
+    for start in (0, 11, 22, 33):
+        window = torch.tensor([[101, *ids[start : start + 22], 102]])
+        with torch.inference_mode():
+            states = model(window, output_hidden_states=True).hidden_states[2][0]
+        part = slice(start, start + window.shape[1] - 2)
+        total[part] += states[1:-1]
+        seen[part] += 1
+        if start == 0:
+            torch.testing.assert_close(cloud.layers[0, 0], states[0], rtol=0, atol=1e-5)
+    torch.testing.assert_close(cloud.layers[1:51, 0], total / seen, rtol=0, atol=1e-5)
+
+
+def test_memory_that_runs_out_halves_the_batch(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = Transformer(str(tiny))
+    texts = [f"text number {k}" for k in range(40)]
+    expected = encoder.encode(texts, [1])
+    forward = Transformer._forward
+
+    def short_of_memory(self: Transformer, batch, layers):  # type: ignore[no-untyped-def]
+        if len(batch.arrays["input_ids"]) > 8:
+            raise torch.OutOfMemoryError("no room")
+        return forward(self, batch, layers)
+
+    monkeypatch.setattr(Transformer, "_forward", short_of_memory)
+    cloud = encoder.encode(texts, [1])
+    assert cloud.halved.all()
+    torch.testing.assert_close(cloud.layers, expected.layers, rtol=0, atol=1e-5)
+
+
+def test_a_specification_pickles_and_compares_by_value(tiny: Path) -> None:
+    encoder = Transformer(str(tiny))
+    before = encoder.encode(["a cat"], [3]).layers
+    again = pickle.loads(pickle.dumps(encoder))
+    assert again == encoder
+    assert len(pickle.dumps(encoder)) < 1000
+    assert torch.equal(again.encode(["a cat"], [3]).layers, before)
+    assert encoder.identity.startswith(f"{tiny}@sha256-")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_is_near(embedded: Transformer, dtype: str) -> None:
+    half = freight.encoder("embedded", dtype=dtype).encode(TEXTS, [4]).layers
+    assert half.dtype == torch.float32
+    near = torch.cosine_similarity(half, embedded.encode(TEXTS, [4]).layers, dim=-1)
+    assert near.min() > 0.99
+
+
+def test_another_tokenizer_is_another_encoder(tiny: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(tiny, other)
+    assert Transformer(str(other))._version == Transformer(str(tiny))._version
+    (other / "tokenizer.json").write_text((tiny / "tokenizer.json").read_text() + "\n")
+    assert Transformer(str(other))._version != Transformer(str(tiny))._version
+
+
+def test_no_texts_make_an_empty_cloud(tiny: Path) -> None:
+    cloud = Transformer(str(tiny)).encode([], [1])
+    assert cloud.layers.shape == (0, 1, 16)
+    assert cloud.offsets.tolist() == [0]
+
+
+def test_what_cannot_be_loaded_says_why(tmp_path: Path) -> None:
+    with pytest.raises(freight.InvalidInput, match="no folder"):
+        freight.encoder(str(tmp_path / "nowhere")).encode(["a"], [0])
+    with pytest.raises(freight.MissingPart, match="could not be loaded"):
+        freight.encoder("nobody/nothing").encode(["a"], [0])
+    with pytest.raises(freight.InvalidInput, match="float32, bfloat16, float16"):
+        freight.encoder("embedded", dtype="float8")
+    with pytest.raises(freight.InvalidInput, match="no option speed"):
+        freight.encoder("embedded", speed=1)
+    with pytest.raises(freight.InvalidInput, match=r"0\.\.6"):
+        freight.encoder("embedded").encode(["a"], [7])
+    with pytest.raises(freight.InvalidInput, match="device='abacus'; there is auto"):
+        freight.encoder("embedded", device="abacus").encode(["a"], [0])
+    with pytest.raises(freight.InvalidInput, match="GPUs can be seen; try cpu"):
+        freight.encoder("embedded", device="cuda:99").encode(["a"], [0])

@@ -1,0 +1,105 @@
+"""The house metric and the stages that only it has."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cosine_similarity
+
+import freight
+from freight.core import costs
+from freight.core.pairings import Pairs
+from freight.core.pooling import Standardised, sentences
+
+HYPS = ["the cat sat on the mat", "a dog barked loudly .", "he said nothing", "one"]
+REFS = ["a cat was sitting on the mat", "the dog was barking .", "he did not speak", "three"]
+
+
+def pairs(hyp: torch.Tensor, ref: torch.Tensor, sizes: tuple[list[int], list[int]]) -> Pairs:
+    masses = [np.ones(side.shape[:2]) / side.shape[1] for side in (hyp, ref)]
+    counts = [np.array(size) for size in sizes]
+    which = np.arange(len(hyp))
+    return Pairs(which, (hyp, ref), masses[0], masses[1], counts[0], counts[1], np.zeros(len(hyp)))
+
+
+def random_pairs(seed: int = 0) -> Pairs:
+    rng = np.random.default_rng(seed)
+    sides = (torch.as_tensor(rng.normal(size=(2, 5, 8)) + 1.0) for _ in range(2))
+    return pairs(*sides, ([5, 3], [4, 5]))
+
+
+def test_scores_lie_between_0_and_1_and_identical_texts_get_1() -> None:
+    metric = freight.load("freight")
+    result = metric.score([*HYPS, *REFS, "", "a"], [*REFS, *REFS, "a", "a"])["score"]
+    assert (result >= 0.0).all()
+    assert (result <= 1.0).all()
+    np.testing.assert_allclose(result[4:8], 1.0, atol=1e-6)
+    assert result[8] == 0.0
+    assert result[:4].max() < 0.95
+
+
+def test_the_upper_half_of_the_layers_is_taken() -> None:
+    assert freight.load("freight").layers == (3, 4, 5, 6)
+    assert freight.load("freight", encoder="hashed").layers == (2, 3, 4)
+    assert freight.load("freight", encoder="distilled").layers == (0,)
+    assert freight.load("freight", layer=2).layers == (2,)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"hyp": 0.2},
+        {"ref": 0.2},
+        {"greedy": 0.0},
+        {"neighbours": 0.0},
+        {"floor": 0.9},
+        {"join": "unit-mean"},
+        {"mass": "norm"},
+        {"unit": "words"},
+        {"layer": 1},
+    ],
+    ids=str,
+)
+def test_every_knob_changes_the_score(setting: dict[str, Any]) -> None:
+    hyps, refs = ["the jumbled-up cats slept"], ["cats that were jumbled up had slept"]
+    scores = [freight.load("freight", **s).score(hyps, refs)["score"][0] for s in ({}, setting)]
+    assert abs(scores[0] - scores[1]) > 1e-5
+
+
+def test_the_cost_is_the_logarithm_of_the_cosine_down_to_a_floor() -> None:
+    given = random_pairs()
+    assert given.points is not None
+    hyp, ref = given.points
+    expected = cosine_similarity(hyp[:, :, None], ref[:, None], dim=-1).clamp(0.3, 1.0)
+    torch.testing.assert_close(torch.exp(-costs.LogCosine(0.3)(given)), expected)
+
+
+def test_neighbours_are_averaged_where_both_sides_have_one() -> None:
+    given = random_pairs()
+    plain = costs.LogCosine(0.05)(given)
+    found = costs.Neighbours(costs.LogCosine(0.05), 0.25)(given)
+    for k, (n, m) in enumerate(zip(given.hyp_sizes, given.ref_sizes, strict=True)):
+        for i in range(n):
+            for j in range(m):
+                beside = [(i + d, j + d) for d in (-1, 1) if 0 <= i + d < n and 0 <= j + d < m]
+                total = plain[k, i, j] + 0.25 * sum(plain[k, a, b] for a, b in beside)
+                assert found[k, i, j] == pytest.approx(float(total / (1 + 0.25 * len(beside))))
+
+
+def test_standardised_cosines_are_means_over_layers_with_no_mean_left() -> None:
+    encoder = freight.encoder("embedded")
+    standard = Standardised(encoder, (2, 5))
+    cloud = encoder.encode(sentences(), (2, 5))
+    layers = cloud.layers[~cloud.having(1)].double()
+    scaled = (layers - layers.mean(dim=0)) / layers.std(dim=0, correction=0)
+    each = cosine_similarity(scaled[:1], scaled[1:7], dim=-1).mean(dim=-1)
+    points = standard(layers.float())
+    together = cosine_similarity(points[:1], points[1:7], dim=-1)
+    np.testing.assert_allclose(together, each, atol=1e-5)
+
+
+def test_order_of_words_counts() -> None:
+    metric = freight.load("freight")
+    same, turned = metric.score(["man bites dog"] * 2, ["man bites dog", "dog bites man"])["score"]
+    assert same - turned > 0.1

@@ -1,0 +1,161 @@
+"""Layers and their joins, words, masses, baselines, presets, read-outs."""
+
+from pathlib import Path
+from typing import Any
+
+import bert_score
+import numpy as np
+import pytest
+import torch
+
+import freight
+from freight.encoders.loading import embedded_folder
+from freight.metrics import METRICS
+
+HYPS = ["Unbelievably, the cat sat.", "a dog barked loudly"]
+REFS = ["The unbelievable cat was sitting.", "the dogs were barking"]
+
+
+def loaded(name: str, **parameters: Any) -> freight.Metric:
+    return freight.load(name, encoder="hashed", **parameters)
+
+
+@pytest.mark.parametrize(
+    ("layer", "expected"),
+    [
+        (0, (0,)), (-1, (4,)), ("2", (2,)), ("-2:", (3, 4)), ("all", (1, 2, 3, 4)),
+        ("1:3", (1, 2)), (":2", (0, 1)), ([4, 0], (4, 0)), (":", (0, 1, 2, 3, 4)), (None, (3,)),
+    ],
+)  # fmt: skip
+def test_layers_by_number_and_by_slice(layer: Any, expected: tuple[int, ...]) -> None:
+    assert loaded("emd", layer=layer).layers == expected
+
+
+@pytest.mark.parametrize("layer", [5, -6, "5", "-6:", "9:", "last", "", [], [1, 7], "1:1"])
+def test_layers_that_are_not_there(layer: Any) -> None:
+    with pytest.raises(freight.InvalidInput, match="layer"):
+        loaded("emd", layer=layer)
+
+
+@pytest.mark.parametrize("name", ["lazy-emd", "emd", "bert-score", "f-alpha", "yisi-1"])
+def test_every_join_is_a_score_of_its_own(name: str) -> None:
+    primary = loaded(name).columns[0].name
+    seen = {}
+    for join in ("mean", "unit-mean", "power-means", "barycenter"):
+        metric = loaded(name, layer="all", join=join, idf="ref").fit([*REFS, "the cat", "a dog"])
+        seen[join] = metric.score(HYPS, REFS)[primary]
+    seen["one layer"] = loaded(name).score(HYPS, REFS)[primary]
+    for one, values in seen.items():
+        assert np.isfinite(values).all()
+        for other, others in seen.items():
+            assert one == other or np.abs(values - others).max() > 1e-5, (one, other)
+
+
+def test_joins_of_one_layer_are_that_layer() -> None:
+    plain = loaded("emd", layer=2).score(HYPS, REFS)["transport"]
+    for join in ("unit-mean", "barycenter"):
+        joined = loaded("emd", layer=2, join=join).score(HYPS, REFS)["transport"]
+        np.testing.assert_allclose(joined, plain, atol=1e-6)
+
+
+def test_under_equal_masses_a_barycentre_is_the_mean_of_the_unit_layers() -> None:
+    """A token is nearest to itself in the next layer, so that the plans are the identity."""
+    results = [
+        freight.load("emd", layer="all", join=join).score(HYPS, REFS)["transport"]
+        for join in ("unit-mean", "barycenter")
+    ]
+    np.testing.assert_allclose(*results, atol=1e-6)
+
+
+def test_words_are_the_means_of_their_tokens() -> None:
+    words = freight.load("emd", unit="words")
+    text = "Unbelievably good, 🦖!"
+    cloud = words.encoder.encode([text, "", "one"], [4])
+    merged = words.units(cloud)
+    pieces = [text[a:b] for a, b in zip(merged.start[:5], merged.end[:5], strict=True)]
+    assert pieces == ["Unbelievably", "good", ",", "🦖", "!"]
+    assert np.diff(merged.offsets).tolist() == [5, 0, 1]
+    torch.testing.assert_close(merged.layers[0], cloud.layers[1:6].mean(dim=0))
+    special = freight.load("bert-score", unit="words").units(cloud)
+    assert np.diff(special.offsets).tolist() == [7, 2, 3]
+
+
+def test_words_have_idf_of_their_own() -> None:
+    metric = freight.load("emd", unit="words", idf="ref").fit([*REFS, "unbelievable"])
+    again = metric.units(metric.encoder.encode(REFS, ()))
+    table = metric.weighting.idf.table
+    assert table(again.ids).tolist() == [2, 2, 1, 1, 1, 1, 2, 1, 1, 1]
+    assert metric.score(HYPS, HYPS)["transport"] == pytest.approx([0, 0], abs=1e-6)
+
+
+def test_norm_mass_is_the_length_of_the_vector() -> None:
+    metric = loaded("emd", mass="norm")
+    cloud = metric.encoder.encode(HYPS, metric.layers)
+    length = cloud.layers[:, 0].double().norm(dim=-1).numpy()
+    for k, (first, last) in enumerate(zip(cloud.offsets[:-1], cloud.offsets[1:], strict=True)):
+        expected = length[first:last] / length[first:last].sum()
+        np.testing.assert_allclose(metric.weighting(cloud).weights[first:last], expected)
+        assert k < 2
+    both = loaded("emd", mass="norm", idf="ref").fit(REFS).score(HYPS, REFS)["transport"]
+    assert np.abs(both - metric.score(HYPS, REFS)["transport"]).max() > 1e-4
+
+
+def test_baselines_are_those_of_the_package(tmp_path: Path) -> None:
+    path = tmp_path / "baseline.tsv"
+    path.write_text("LAYER,P,R,F\n0,0,0,0\n4,0.21,0.22,0.23\n")
+    package = bert_score.BERTScorer(
+        model_type=str(embedded_folder()), num_layers=4, lang="en",
+        rescale_with_baseline=True, baseline_path=str(path), batch_size=1,
+    )  # fmt: skip
+    package._baseline_vals = torch.tensor([0.21, 0.22, 0.23])
+    theirs = package.score(HYPS, REFS)
+    for baseline in (str(path), [0.21, 0.22, 0.23]):
+        ours = freight.load("bert-score", baseline=baseline).score(HYPS, REFS)
+        for column, expected in zip(("precision", "recall", "f1"), theirs, strict=True):
+            np.testing.assert_allclose(ours[column], expected.numpy(), atol=1e-5)
+    one = loaded("bert-score", baseline=0.5).score(["", "a"], ["a", "a"])
+    assert one["f1"].tolist() == pytest.approx([-1.0, 1.0])
+
+
+@pytest.mark.parametrize("baseline", [1.0, [0.1, 0.2], "nowhere.tsv", -3])
+def test_baselines_that_make_no_sense(baseline: Any) -> None:
+    with pytest.raises(freight.InvalidInput, match="baseline"):
+        loaded("bert-score", baseline=baseline)
+
+
+@pytest.mark.parametrize("name", [n for n in METRICS if "encoder" in freight.parameters(n)])
+def test_presets_load_and_what_is_set_comes_first(name: str) -> None:
+    for preset, settings in freight.presets(name).items():
+        assert loaded(name, preset=preset).signature == loaded(name, **settings).signature
+    with pytest.raises(freight.InvalidInput, match="no preset 'best'"):
+        loaded(name, preset="best")
+
+
+def test_a_setting_overrides_a_preset() -> None:
+    metric = loaded("bary-score", preset="plus", layer=1)
+    assert metric.layers == (1,)
+    assert metric.needs_fitting
+
+
+def test_the_readout_decides_which_reference_wins() -> None:
+    refs = [["the of and by", "the cat sat on a mat"]]
+    hyps = ["the cat sat"]
+    by_objective = freight.load("lazy-emd", layer=-1, readout="objective")
+    assert [c.name for c in by_objective.columns] == ["objective", "transport"]
+    assert by_objective.score(hyps, refs).winners.tolist() == [1]
+
+
+def test_languages_are_the_papers() -> None:
+    for lang, hyp, ref in (("en", 0.23, 0.31), ("zh", 0.018, 0.97), ("cs", 0.009, 0.95)):
+        assert loaded("lazy-emd", lang=lang).problems == (freight.Problem(hyp, ref, 0.009),)
+    for lang, alpha in (("en", 0.48), ("zh", 0.9), ("cs", 0.96)):
+        assert f"alpha={alpha}," in loaded("f-alpha", lang=lang).signature
+
+
+def test_no_similarity_is_flagged() -> None:
+    points = np.eye(2)
+    result = loaded("bert-score").score_measures([points[:1]], [-points[:1]])
+    assert result["f1"][0] == 0.0
+    assert result.flags == (("no similarity",),)
+    with pytest.raises(freight.InvalidInput, match="alpha=2"):
+        loaded("f-alpha", alpha=2)
