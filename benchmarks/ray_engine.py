@@ -64,13 +64,13 @@ def measured(name: str, metrics: list[Any], path: Path, output: Path, workers: i
     """Pairs a second, from the first finished shard to the last."""
     ends: list[tuple[float, float]] = []
 
-    def tick(rows: float) -> None:
+    def progress(rows: float) -> None:
         if rows:
             ends.append((time.monotonic(), rows))
 
     with Corpus(str(path)) as corpus:
         options = {"shard": max(len(corpus) // 40, 1), "workers": workers, "threads": 1}
-        ENGINES[name](metrics, corpus, output, tick=tick, **options)
+        ENGINES[name](metrics, corpus, output, progress=progress, **options)
     done = sum(rows for _, rows in ends[1:])
     return done / (ends[-1][0] - ends[0][0])
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import freight
 from freight.core import decoding
-from freight.core.types import Cloud, Tick
+from freight.core.types import Cloud, Progress
 from freight.encoders.hashed import Hashed
 from freight.metrics.lexical.overlap import Rouge
 
@@ -73,10 +73,10 @@ class Counting(Hashed):
     seen: ClassVar[Counter[str]] = Counter()
 
     def encode(
-        self, texts: Sequence[str], layers: Sequence[int], tick: Tick | None = None
+        self, texts: Sequence[str], layers: Sequence[int], progress: Progress | None = None
     ) -> Cloud:
         self.seen.update(texts)
-        return super().encode(texts, layers, tick)
+        return super().encode(texts, layers, progress)
 
 
 @pytest.mark.parametrize("name", ["lazy-emd", "std", "freight"])
@@ -186,7 +186,7 @@ def test_progress_adds_up_to_the_lists(name: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(decoding, "BLOCK", 4)
     monkeypatch.setattr(decoding, "CHARACTERS", 60)  # a group ends: two of them
     told: list[float] = []
-    freight.mbr([SAMPLES, OTHERS, OTHERS], hashed(name), tick=told.append)
+    freight.mbr([SAMPLES, OTHERS, OTHERS], hashed(name), progress=told.append)
     assert len(told) > 3
     assert sum(told) == pytest.approx(3.0)
 

@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 import freight
 from freight.cli.listing import cache_app
-from freight.core.types import Cloud, Encoder, Tick
+from freight.core.types import Cloud, Encoder, Progress
 from freight.encoders import best_layer
 from freight.encoders.cache import store
 from freight.encoders.cache.disk import Cached, CacheInfo, _digests, cache_info, clear_cache
@@ -55,12 +55,12 @@ class Counting:
         return self.inner.identity
 
     def encode(
-        self, texts: Sequence[str], layers: Sequence[int], tick: Tick | None = None
+        self, texts: Sequence[str], layers: Sequence[int], progress: Progress | None = None
     ) -> Cloud:
         self.asked.append((list(texts), list(layers)))
-        cloud = self.inner.encode(texts, layers, tick)
+        cloud = self.inner.encode(texts, layers, progress)
         halved = np.array([text in self.halving for text in texts], bool)
-        return replace(cloud, halved=halved) if tick is None else cloud
+        return replace(cloud, halved=halved) if progress is None else cloud
 
 
 def assert_same(one: Cloud, other: Cloud) -> None:
@@ -134,11 +134,11 @@ def test_ticks_add_up(tmp_path: Path, known: int) -> None:
     @dataclass(frozen=True)
     class Ticking(Counting):
         def encode(
-            self, texts: Sequence[str], layers: Sequence[int], tick: Tick | None = None
+            self, texts: Sequence[str], layers: Sequence[int], progress: Progress | None = None
         ) -> Cloud:
             for _ in texts:
-                if tick:
-                    tick(1 / len(texts))
+                if progress:
+                    progress(1 / len(texts))
             return self.inner.encode(texts, layers)
 
     cached = Cached(Ticking(), str(tmp_path))

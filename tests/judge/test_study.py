@@ -222,7 +222,7 @@ def test_what_was_scored_once_is_not_scored_again(tmp_path: Path) -> None:
     first = judge([Toy()], SET, resamples=20, cache=cache)
     ticks: list[float] = []
     toy, other = Toy(), Toy("other", salt=3)
-    again = judge([toy, other], SET, "system", resamples=20, cache=cache, tick=ticks.append)
+    again = judge([toy, other], SET, "system", resamples=20, cache=cache, progress=ticks.append)
     assert not toy.asked
     assert len(other.asked) == len(SET)
     assert sum(ticks) == pytest.approx(len(SET))

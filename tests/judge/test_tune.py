@@ -12,7 +12,7 @@ import pytest
 import freight
 from freight.core.scoring import pair_up
 from freight.core.sweep_cache import Memories, Rehearsal
-from freight.core.types import Cloud, Tick
+from freight.core.types import Cloud, Progress
 from freight.data.judgements import Judgements
 from freight.encoders.cache.memory import Remembered
 from freight.encoders.hashed import Hashed
@@ -156,13 +156,13 @@ def test_the_same_rows_are_a_warning() -> None:
 def test_an_interrupt_keeps_what_was_found() -> None:
     seen = []
 
-    def tick(stage: str, share: float) -> None:
+    def progress(stage: str, share: float) -> None:
         seen.append(share)
         if stage == TRYING and seen.count(1 / 6) == 3:
             raise KeyboardInterrupt
 
     train = made_by("one", hyp=0.1, ref=0.2)
-    found = tune("lazy-emd", GRID, train, (), HASHED, tick=tick)
+    found = tune("lazy-emd", GRID, train, (), HASHED, progress=progress)
     assert len(found.trials) == 3
     assert found.best.settings == {"hyp": 0.1, "ref": 0.2}
     assert "!stopped after 3 settings; this is the best until then" in found.notes
@@ -290,10 +290,10 @@ class Counting(Hashed):
     asked: list[tuple[int, tuple[int, ...]]] = field(default_factory=list, compare=False)
 
     def encode(
-        self, texts: Sequence[str], layers: Sequence[int], tick: Tick | None = None
+        self, texts: Sequence[str], layers: Sequence[int], progress: Progress | None = None
     ) -> Cloud:
         self.asked.append((len(texts), tuple(layers)))
-        return super().encode(texts, layers, tick)
+        return super().encode(texts, layers, progress)
 
 
 SETTINGS = [

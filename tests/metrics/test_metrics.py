@@ -162,7 +162,11 @@ def test_metrics_together_are_the_metrics_alone_in_one_encoding(
     calls = []
     hashed = freight.encoder("hashed")
     encode = type(hashed).encode
-    counted = lambda self, texts, layers, tick: calls.append(layers) or encode(self, texts, layers)  # noqa: E731
+
+    def counted(self: Any, texts: Any, layers: Any, progress: Any) -> Any:
+        calls.append(layers)
+        return encode(self, texts, layers)
+
     fitted_already = [m.fit(REFS, HYPS) if m.needs_fitting else m for m in metrics]
     monkeypatch.setattr(type(hashed), "encode", counted)
     together = freight.score_together(fitted_already, HYPS, REFS)

@@ -73,7 +73,7 @@ def test_a_cluster_changes_no_byte(
 ) -> None:
     path, expected = undisturbed
     ticks: list[float] = []
-    done = run(path, tmp_path / "out", address=cluster.address, tick=ticks.append)
+    done = run(path, tmp_path / "out", address=cluster.address, progress=ticks.append)
     assert content(tmp_path / "out") == expected
     assert sum(ticks) == COUNT == done.segments
     assert not ray.is_initialized()
@@ -98,7 +98,7 @@ def test_a_node_that_is_lost_changes_nothing(
     node = cluster.worker_nodes.copy().pop()
     losing = Losing(lambda: cluster.remove_node(node, allow_graceful=False))
     with pytest.warns(UserWarning, match=r"a worker failed: .*; the others go on"):
-        run(path, tmp_path / "out", address=cluster.address, tick=losing)
+        run(path, tmp_path / "out", address=cluster.address, progress=losing)
     assert content(tmp_path / "out") == expected
 
 

@@ -27,7 +27,7 @@ def test_the_number_of_workers_changes_no_byte(
 ) -> None:
     path, expected = undisturbed
     ticks: list[float] = []
-    score(path, tmp_path / "out", workers=2, tick=ticks.append)
+    score(path, tmp_path / "out", workers=2, progress=ticks.append)
     assert content(tmp_path / "out") == expected
     assert sum(ticks) == COUNT
     assert not multiprocessing.active_children()

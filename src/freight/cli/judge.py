@@ -18,7 +18,7 @@ from freight.cli.options import (
     parse_settings,
     wanted_metrics,
 )
-from freight.cli.score import progress
+from freight.cli.score import progress_bar
 from freight.data.wmt import is_score_file
 from freight.errors import InvalidInput
 
@@ -94,7 +94,7 @@ def judge(
     chosen = given(device=device, dtype=dtype)
     wanted = wanted_metrics(names, encoder, chosen, named, cache, every=False)
     wanted += [RequestedMetric(stored_scores(path, sets), ("score",)) for path in stored]
-    with progress(sum(map(len, sets))) as tick:
+    with progress_bar(sum(map(len, sets))) as progress:
         study = study_of(
             [one.metric for one in wanted],
             sets,
@@ -106,7 +106,7 @@ def judge(
             seed=seed,
             cache=None if no_cache else ScoreCache(),
             notes=[f"only rows where {name} is {value}" for name, value in conditions.items()],
-            tick=tick,
+            progress=progress,
         )
     _present(study, output or [], as_json)
 

@@ -9,7 +9,7 @@ import typer
 
 from freight.cli import completion, options
 from freight.cli.options import DEFAULT, given, language_setting, parse_settings, wanted_metrics
-from freight.cli.score import progress
+from freight.cli.score import progress_bar
 from freight.data.tables import TableWriter, check_ending
 from freight.errors import InvalidInput
 
@@ -90,8 +90,8 @@ def mbr(
         cache,
     )
     ready = fitted(scorer, lists)
-    with progress(len(lists), "choosing") as tick:
-        found = decode(ready, lists, itself, matrix, tick)
+    with progress_bar(len(lists), "choosing") as progress:
+        found = decode(ready, lists, itself, matrix, progress)
         if output is None:
             _print(found)
             return

@@ -29,7 +29,7 @@ from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
     from freight.core.scoring import Scorer
-    from freight.core.types import Tick
+    from freight.core.types import Progress
 
 
 def score(
@@ -140,15 +140,15 @@ def score(
             every=not (said.brief or task),
         )
         watch.lap("load")
-        tick = stack.enter_context(progress(len(corpus)))
+        progress = stack.enter_context(progress_bar(len(corpus)))
         if folder is not None:
-            return shards.run(wanted, corpus, folder, threads, as_json, tick)
+            return shards.run(wanted, corpus, folder, threads, as_json, progress)
         metrics = [_fitted(one.metric, corpus) for one in wanted]
         watch.lap("learn")
         keep = as_json or bool(pages) or task is not None
         signatures = [one.signature for one in metrics]
         summary = Summary(wanted, signatures, keep, corpus.places, said)
-        run(wanted, metrics, corpus, tables, summary, tick)
+        run(wanted, metrics, corpus, tables, summary, progress)
         watch.lap("score")
         for unfit in summary.unfit:
             note = vocabulary_note(unfit.parts[0].encoder.identity, corpus.references())
@@ -173,7 +173,7 @@ def run(
     corpus: Corpus,
     tables: list[Path],
     summary: Summary,
-    tick: "Tick | None",
+    progress: "Progress | None",
 ) -> None:
     """Score chunk by chunk into the files and the summary."""
     import freight
@@ -183,7 +183,7 @@ def run(
     with ExitStack() as stack:
         notes = {metric.name: metric.signature for metric in metrics}
         writers = [stack.enter_context(TableWriter(path, notes)) for path in tables]
-        for results in freight.score_stream(metrics, corpus, tick):
+        for results in freight.score_stream(metrics, corpus, progress):
             names = row_names(corpus, len(summary), len(results[0]))
             for writer in writers:
                 writer.write(table_columns(names, columns, results))
@@ -228,7 +228,7 @@ def _fitted(metric: "Scorer", corpus: Corpus) -> "Scorer":
 
 
 @contextmanager
-def progress(total: int | None, label: str = "scoring") -> "Iterator[Tick | None]":
+def progress_bar(total: int | None, label: str = "scoring") -> "Iterator[Progress | None]":
     """A bar on standard error, where that is a terminal."""
     if not sys.stderr.isatty():
         yield None

@@ -20,7 +20,7 @@ from freight.data.wmt import COLUMNS
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from freight.core.types import Tick
+    from freight.core.types import Progress
     from freight.run import Run
 
 
@@ -100,7 +100,7 @@ def run(
     place: RunOptions,
     threads: int | None,
     as_json: bool,
-    tick: "Tick | None",
+    progress: "Progress | None",
 ) -> None:
     """Score into the folder, and say what came of it; Ctrl-C says how to go on."""
     from freight.run import local, on_ray
@@ -113,7 +113,7 @@ def run(
             place.path,
             ending=f".{place.form}",
             columns=[one.columns for one in wanted],
-            tick=tick,
+            progress=progress,
             **given(**place.said, threads=threads),
         )
     except KeyboardInterrupt:

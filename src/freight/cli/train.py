@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from freight.cli.completion import among
-from freight.cli.score import progress
+from freight.cli.score import progress_bar
 
 if TYPE_CHECKING:
     from freight.learn import Packed, WordVectors
@@ -66,8 +66,8 @@ def cooccurrence(
 
     options = {"lang": lang, "glob": glob, "min_count": min_count, "encoding": encoding}
     corpus = _read(output, paths, take=take, lower=not cased, **options)
-    with progress(corpus.tokens, "counting") as tick:
-        found = learn.cooccurrence(corpus, dim, window, tick)
+    with progress_bar(corpus.tokens, "counting") as progress:
+        found = learn.cooccurrence(corpus, dim, window, progress)
     _finish(corpus, found, output)
 
 
@@ -97,8 +97,8 @@ def word2vec(
     gensim_models()
     options = {"lang": lang, "glob": glob, "min_count": min_count, "encoding": encoding}
     corpus = _read(output, paths, take=take, lower=not cased, **options)
-    with progress(corpus.tokens * epochs, "training") as tick:
-        found = learn.word2vec(corpus, dim, window, epochs, seed, threads, skip_gram, tick)
+    with progress_bar(corpus.tokens * epochs, "training") as progress:
+        found = learn.word2vec(corpus, dim, window, epochs, seed, threads, skip_gram, progress)
     _finish(corpus, found, output)
 
 
@@ -107,8 +107,8 @@ def _read(output: Path, paths: list[str], **options: Any) -> "Packed":
     from freight.learn.embeddings import check_ending
 
     check_ending(output)
-    with progress(None, "reading") as tick:
-        return read_corpus(paths, tick=tick, **options)
+    with progress_bar(None, "reading") as progress:
+        return read_corpus(paths, progress=progress, **options)
 
 
 def _finish(corpus: "Packed", found: "WordVectors", output: Path) -> None:

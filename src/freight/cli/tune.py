@@ -120,7 +120,7 @@ def tune(
     named = given(layer=layer) | spoken | parse_settings(settings or [])
     source = encoder, given(device=device, dtype=dtype), cache
     fixed = {**encoder_setting(name, *source), **_mine(name, named), **given(column=column or None)}
-    with _progress() as tick:
+    with _progress() as progress:
         found = tuned_by(
             name,
             space,
@@ -137,7 +137,7 @@ def tune(
             rows,
             resamples,
             seed,
-            tick,
+            progress,
         )
     _present(found, outputs, as_json)
 
@@ -198,12 +198,12 @@ def _progress() -> "Iterator[Told | None]":
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         tasks: dict[str, Any] = {}
 
-        def tick(stage: str, share: float) -> None:
+        def progress(stage: str, share: float) -> None:
             if stage not in tasks:
                 tasks[stage] = bar.add_task(stage, total=1.0)
             bar.advance(tasks[stage], share)
 
-        yield tick
+        yield progress
 
 
 def _present(tuned: "Tuned", outputs: list[Path], as_json: bool) -> None:

@@ -24,7 +24,7 @@ from freight.core.pipeline import (
 )
 from freight.core.result import flag_kind
 from freight.core.scoring import Scorer
-from freight.core.types import Cloud, Tick
+from freight.core.types import Cloud, Progress
 from freight.core.weightings import Measures
 from freight.data.candidates import Candidates
 from freight.errors import InvalidInput
@@ -66,7 +66,7 @@ def mbr(  # type: ignore[overload-overlap]  # a text is a sequence of texts, but
     references: Sequence[str] | None = ...,
     itself: bool = ...,
     matrix: bool = ...,
-    tick: Tick | None = ...,
+    progress: Progress | None = ...,
 ) -> Choice: ...
 
 
@@ -79,7 +79,7 @@ def mbr(
     references: Sequence[Sequence[str] | None] | None = ...,
     itself: bool = ...,
     matrix: bool = ...,
-    tick: Tick | None = ...,
+    progress: Progress | None = ...,
 ) -> list[Choice]: ...
 
 
@@ -91,7 +91,7 @@ def mbr(
     references: Any = None,
     itself: bool = True,
     matrix: bool = False,
-    tick: Tick | None = None,
+    progress: Progress | None = None,
 ) -> Choice | list[Choice]:
     """Choose from a list of candidates, or from each of several lists, by expected utility.
 
@@ -107,7 +107,7 @@ def mbr(
         if many
         else [Candidates.checked(candidates, references, weights, where="mbr")]
     )
-    found = list(decode(fitted(scorer, lists), lists, itself, matrix, tick))
+    found = list(decode(fitted(scorer, lists), lists, itself, matrix, progress))
     return found if many else found[0]
 
 
@@ -116,12 +116,12 @@ def decode(
     lists: Iterable[Candidates],
     itself: bool = True,
     matrix: bool = False,
-    tick: Tick | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Choice]:
     """The choices of a stream of lists, as they come; see `mbr`.
 
-    Every distinct text of a few lists is encoded once, then all their pairs are scored. `tick` is
-    told how many lists' worth of work has been done since the last time.
+    Every distinct text of a few lists is encoded once, then all their pairs are scored. `progress`
+    is told how many lists' worth of work has been done since the last time.
     """
     for group in _groups(lists):
         if not itself and not all(one.own for one in group):
@@ -129,7 +129,7 @@ def decode(
                 "itself=False is for candidates that are compared with each other; with references"
                 " there is nothing of their own to leave out"
             )
-        yield from _decided(scorer, group, itself, matrix, tick)
+        yield from _decided(scorer, group, itself, matrix, progress)
 
 
 def fitted(scorer: Scorer, lists: Iterable[Candidates]) -> Scorer:
@@ -175,7 +175,7 @@ def _groups(lists: Iterable[Candidates]) -> Iterator[list[Candidates]]:
 
 
 def _decided(
-    scorer: Scorer, group: list[Candidates], itself: bool, keep: bool, tick: Tick | None
+    scorer: Scorer, group: list[Candidates], itself: bool, keep: bool, progress: Progress | None
 ) -> Iterator[Choice]:
     place: dict[str, int] = {}
     grids = [_grid(one, place) for one in group]
@@ -184,7 +184,7 @@ def _decided(
         asked.sort(axis=1)
     keys, back = np.unique(asked @ [len(place), 1], return_inverse=True)
     index = np.stack(np.divmod(keys, len(place)), axis=1)
-    told = (lambda part: tick(part * len(group))) if tick else None
+    told = (lambda part: progress(part * len(group))) if progress else None
     values, flags = _utilities(scorer, list(place), index, told)
     ends = np.cumsum([grid.size // 2 for grid in grids])[:-1]
     for one, grid, mine in zip(group, grids, np.split(back, ends), strict=True):
@@ -206,12 +206,12 @@ def _grid(one: Candidates, place: dict[str, int]) -> Array:
 
 
 def _utilities(
-    scorer: Scorer, texts: list[str], index: Array, tick: Tick | None
+    scorer: Scorer, texts: list[str], index: Array, progress: Progress | None
 ) -> tuple[Array, list[tuple[str, ...]]]:
     """Of every pair, the higher the better, and its flags; each text goes through encoders once."""
     blocks = np.array_split(index, -(-len(index) // BLOCK))
     steps = len(blocks) + bool(scorer.parts)
-    part = (lambda done: tick(done / steps)) if tick else None
+    part = (lambda done: progress(done / steps)) if progress else None
     sides = _sides(scorer, texts, index, part)
     column = scorer.columns[0]
     values: list[Array] = []
@@ -231,7 +231,7 @@ def _utilities(
 
 
 def _sides(
-    scorer: Scorer, texts: list[str], index: Array, tick: Tick | None
+    scorer: Scorer, texts: list[str], index: Array, progress: Progress | None
 ) -> list[tuple[Cloud, Measures, Measures]]:
     """Every text as each part of the metric sees it, as a hypothesis and as a reference."""
     found: dict[int, tuple[Cloud, Measures, Measures]] = {}
@@ -239,8 +239,8 @@ def _sides(
 
     def tell(share: float) -> None:
         told.append(share)
-        if tick:
-            tick(share)
+        if progress:
+            progress(share)
 
     whole = Chunk(texts, index, np.arange(len(index)))
     for encoded in encode_chunk(scorer.parts, whole, {}, tell):

@@ -22,7 +22,7 @@ from freight.core.pipeline import (
     encoders_of,
     read_chunk,
 )
-from freight.core.types import Encoder, Tick
+from freight.core.types import Encoder, Progress
 from freight.encoders.cache.wrapper import device_of
 from freight.transport.devices import QUIET, begun_early, stream_for
 
@@ -41,9 +41,9 @@ to the most."""
 
 
 def scored_chunks(
-    metrics: Sequence[Metric], segments: Iterable[Segment], told: Callable[[Chunk], Tick]
+    metrics: Sequence[Metric], segments: Iterable[Segment], told: Callable[[Chunk], Progress]
 ) -> Iterator[tuple[Chunk, list[Scored]]]:
-    """Each chunk with its scores and flags by each metric; `told` gives the tick of a chunk."""
+    """Each chunk with its scores and flags by each metric; `told` gives the progress of a chunk."""
     devices = {device_of(encoder) for encoder in encoders_of(metrics)}
     gpus = [device for device in devices if device.type == "cuda"]
     if not gpus:

@@ -13,7 +13,7 @@ import torch
 from freight.core.pairings import GPU_CELLS, Pairs
 from freight.core.readouts import Reading
 from freight.core.result import Column
-from freight.core.types import Cloud, Encoder, Tick
+from freight.core.types import Cloud, Encoder, Progress
 from freight.core.weightings import Measures
 from freight.kernels import spare_threads, work_alone
 from freight.transport.devices import apart, begun_early, fetched, sent
@@ -91,9 +91,11 @@ class Encoded(NamedTuple):
             yield k, self.cloud.at([self.layers.index(layer) for layer in metrics[k].layers])
 
 
-def score_chunk(metrics: Sequence[Metric], chunk: Chunk, tick: Tick | None = None) -> list[Scored]:
+def score_chunk(
+    metrics: Sequence[Metric], chunk: Chunk, progress: Progress | None = None
+) -> list[Scored]:
     """Scores and flags by each metric for every pair of a chunk."""
-    return read_chunk(metrics, chunk, encode_chunk(metrics, chunk, {}, tick))
+    return read_chunk(metrics, chunk, encode_chunk(metrics, chunk, {}, progress))
 
 
 def encoders_of(metrics: Iterable[Metric]) -> list[Encoder]:
@@ -105,7 +107,7 @@ def encode_chunk(
     metrics: Sequence[Metric],
     chunk: Chunk,
     prepared: Mapping[Encoder, Any],
-    tick: Tick | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Encoded]:
     """Metrics that share an encoder share one encoding, of all the layers they need together.
 
@@ -115,7 +117,7 @@ def encode_chunk(
     for encoder in encoders:
         sharing = [k for k, metric in enumerate(metrics) if metric.encoder == encoder]
         layers = sorted({layer for k in sharing for layer in metrics[k].layers})
-        shared = (lambda part: tick(part / len(encoders))) if tick else None
+        shared = (lambda part: progress(part / len(encoders))) if progress else None
         texts = prepared.get(encoder, chunk.texts)
         yield Encoded(sharing, layers, encoder.encode(texts, layers, shared))
 

@@ -12,7 +12,7 @@ import numpy as np
 from freight.core.overlap import scored_chunks
 from freight.core.pipeline import UNFLAGGED, Chunk, Scored, Segment, reduce_references
 from freight.core.result import Column, Result
-from freight.core.types import Tick
+from freight.core.types import Progress
 from freight.data.languages import UNKNOWN, vocabulary_note
 from freight.errors import InvalidInput, UnknownVocabulary
 from freight.transport.types import Array
@@ -124,32 +124,32 @@ def score_together(
 
 
 def score_stream(
-    metrics: Sequence[Scorer], segments: Iterable[Segment], tick: Tick | None = None
+    metrics: Sequence[Scorer], segments: Iterable[Segment], progress: Progress | None = None
 ) -> Iterator[list[Result]]:
     """Score segments (hyp, refs) as they come, chunk by chunk: a result a metric for each chunk.
 
-    Memory follows the chunk, however long the stream. Metrics have their IDF by now. `tick` is told
-    how many segments' worth of work has been done since the last time.
+    Memory follows the chunk, however long the stream. Metrics have their IDF by now. `progress` is
+    told how many segments' worth of work has been done since the last time.
     """
     parts = [part for metric in metrics for part in metric.parts]
     ends = list(accumulate(len(metric.parts) for metric in metrics))
-    progress = _Progress(tick)
-    for chunk, scored in scored_chunks(parts, segments, progress.of):
-        progress.finish(chunk)
+    meter = _Meter(progress)
+    for chunk, scored in scored_chunks(parts, segments, meter.of):
+        meter.finish(chunk)
         yield [
             metric.read(chunk, scored[end - len(metric.parts) : end])
             for metric, end in zip(metrics, ends, strict=True)
         ]
 
 
-class _Progress:
+class _Meter:
     """Tells of segments, whatever the encoders tell, and of the rest of a chunk when it is done."""
 
-    def __init__(self, tick: Tick | None) -> None:
-        self._tick = tick
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
         self._done: dict[int, float] = {}
 
-    def of(self, chunk: Chunk) -> Tick:
+    def of(self, chunk: Chunk) -> Progress:
         """What the encoders of a chunk tell."""
         return lambda part: self._tell(chunk, part)
 
@@ -160,8 +160,8 @@ class _Progress:
 
     def _tell(self, chunk: Chunk, part: float) -> None:
         self._done[id(chunk)] = self._done.get(id(chunk), 0.0) + part
-        if self._tick:
-            self._tick(part * (int(chunk.segments[-1]) + 1))
+        if self._progress:
+            self._progress(part * (int(chunk.segments[-1]) + 1))
 
 
 def pair_up(

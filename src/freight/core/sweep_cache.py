@@ -10,7 +10,7 @@ import numpy as np
 from freight.core.metric import Blend, Metric
 from freight.core.pipeline import Chunk, Priced, Scored, Segment, chunks, measured, price, read
 from freight.core.scoring import Scorer
-from freight.core.types import Encoder, Tick
+from freight.core.types import Encoder, Progress
 from freight.encoders.cache import memory
 from freight.encoders.cache.memory import Remembered
 from freight.transport.types import Array
@@ -56,13 +56,13 @@ class Rehearsal:
         self._priced: dict[_Key, list[Priced]] = {}
         self._last: dict[_Key, list[Scored]] = {}
 
-    def encode(self, metrics: Iterable[Metric], tick: Tick | None = None) -> None:
+    def encode(self, metrics: Iterable[Metric], progress: Progress | None = None) -> None:
         """Let each encoder see every text once, for all the layers that these metrics need."""
         layers: dict[Encoder, set[int]] = {}
         for metric in metrics:
             layers.setdefault(metric.encoder, set()).update(metric.layers)
         parts = len(layers) * len(self._chunks)
-        shared = (lambda part: tick(part / parts)) if tick else None
+        shared = (lambda part: progress(part / parts)) if progress else None
         for encoder, several in layers.items():
             for chunk in self._chunks:
                 encoder.encode(chunk.texts, sorted(several), shared)

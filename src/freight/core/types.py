@@ -180,7 +180,7 @@ def mixed_ids(ids: Array, place: Array) -> Array:
     return mixed ^ (mixed >> np.uint64(29))
 
 
-Tick = Callable[[float], None]
+Progress = Callable[[float], None]
 """Told, now and then, which share of the work was done since the last time."""
 
 
@@ -198,7 +198,7 @@ class Encoder(Protocol):
         ...
 
     def encode(
-        self, texts: Sequence[str], layers: Sequence[int], tick: Tick | None = None
+        self, texts: Sequence[str], layers: Sequence[int], progress: Progress | None = None
     ) -> Cloud:
         """Vectors of these hidden states, 0 being the embeddings, for every unit of every text.
 

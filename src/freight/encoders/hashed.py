@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from freight.core.types import Cloud, Kind, Spans, Tick, UnitSpans
+from freight.core.types import Cloud, Kind, Progress, Spans, UnitSpans
 from freight.errors import InvalidInput
 from freight.transport.types import Array
 
@@ -37,7 +37,7 @@ class Hashed:
         return f"{'one-hot' if self.one_hot else 'hashed'}-{self.dim}x{self.depth}"
 
     def encode(
-        self, texts: Sequence[str], layers: Sequence[int], tick: Tick | None = None
+        self, texts: Sequence[str], layers: Sequence[int], progress: Progress | None = None
     ) -> Cloud:
         """A unit for every word and every punctuation mark; no special tokens."""
         for layer in layers:

@@ -13,7 +13,7 @@ from unicodedata import normalize
 import numpy as np
 import torch
 
-from freight.core.types import Cloud, Encoder, Kind, Spans, Tick, UnitSpans
+from freight.core.types import Cloud, Encoder, Kind, Progress, Spans, UnitSpans
 from freight.encoders.loading import EMBEDDED
 from freight.encoders.transformer import Transformer
 from freight.encoders.word_vectors import Vectors, open_vectors
@@ -60,7 +60,7 @@ class Static:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def encode(
-        self, texts: Sequence[str], layers: Sequence[int], tick: Tick | None = None
+        self, texts: Sequence[str], layers: Sequence[int], progress: Progress | None = None
     ) -> Cloud:
         """A unit for every word of every text."""
         if any(layer != 0 for layer in layers):

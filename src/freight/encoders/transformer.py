@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from freight.core.types import Cloud, Tick
+from freight.core.types import Cloud, Progress
 from freight.encoders.batching import (
     Cut,
     Shape,
@@ -94,7 +94,7 @@ class Transformer:
         return self._tokeniser.beside(texts)
 
     def encode(
-        self, texts: Sequence[str] | Tokens, layers: Sequence[int], tick: Tick | None = None
+        self, texts: Sequence[str] | Tokens, layers: Sequence[int], progress: Progress | None = None
     ) -> Cloud:
         """Vectors of these hidden states for every unit of every text, special tokens included."""
         for layer in layers:
@@ -114,8 +114,8 @@ class Transformer:
         for shape, chosen in planned:
             if self._fill(store, shape, pieces, chosen, layers):
                 halved[pieces.owner[chosen]] = True
-            if tick:
-                tick(shape.rows * shape.length / work)
+            if progress:
+                progress(shape.rows * shape.length / work)
         if self._packs:
             with _RUNNING:
                 self._recorder.record()

@@ -15,7 +15,7 @@ from freight.errors import FreightError, InvalidInput
 from freight.transport.types import Array
 
 if TYPE_CHECKING:
-    from freight.core.types import Tick
+    from freight.core.types import Progress
     from freight.data.judgements import Judgements
 import hashlib
 import re
@@ -107,14 +107,14 @@ def score_set(
     scorers: Sequence[Scorer],
     judged: Judgements,
     cache: ScoreCache | None = None,
-    tick: Tick | None = None,
+    progress: Progress | None = None,
 ) -> ScoredSet:
     """Score the texts of a set; IDF is learnt from its references, a text a row."""
     keys = [score_key(scorer.signature, judged.hyps, judged.refs) for scorer in scorers]
     known = [cache.read(key, len(judged)) if cache else None for key in keys]
     wanted = [k for k, found in enumerate(known) if found is None]
     trouble = ""
-    fresh = _score([scorers[k] for k in wanted], judged, tick) if wanted else []
+    fresh = _score([scorers[k] for k in wanted], judged, progress) if wanted else []
     for k, scores in zip(wanted, fresh, strict=True):
         known[k] = scores
         try:
@@ -122,13 +122,15 @@ def score_set(
                 cache.write(keys[k], scores)
         except FreightError as error:
             trouble = str(error)
-    if tick and not wanted:
-        tick(len(judged))
+    if progress and not wanted:
+        progress(len(judged))
     remembered = [k not in wanted for k in range(len(scorers))]
     return ScoredSet([found for found in known if found is not None], remembered, trouble)
 
 
-def _score(scorers: Sequence[Scorer], judged: Judgements, tick: Tick | None) -> list[Scores]:
+def _score(
+    scorers: Sequence[Scorer], judged: Judgements, progress: Progress | None
+) -> list[Scores]:
     rows = list(zip(judged.hyps, judged.refs, strict=True))
     distinct = {row: k for k, row in enumerate(dict.fromkeys(rows))}
     place = np.array([distinct[row] for row in rows])
@@ -139,7 +141,7 @@ def _score(scorers: Sequence[Scorer], judged: Judgements, tick: Tick | None) -> 
         else scorer
         for scorer in scorers
     ]
-    told = (lambda count: tick(count * share)) if tick else None
+    told = (lambda count: progress(count * share)) if progress else None
     parts = list(score_stream(ready, distinct, told))
     return [_spread(Result.joined(one), place) for one in zip(*parts, strict=True)]
 

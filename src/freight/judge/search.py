@@ -13,7 +13,7 @@ import numpy as np
 
 from freight.core.scoring import Scorer, pair_up
 from freight.core.sweep_cache import Rehearsal
-from freight.core.types import Tick
+from freight.core.types import Progress
 from freight.data.judgements import Judgements
 from freight.errors import FreightError, InvalidInput, MissingPart
 from freight.judge.comparisons import Chance, comparison
@@ -237,10 +237,10 @@ class Bench:
         self._probes = probes
         self._rehearsal = Rehearsal(pair_up(judged.hyps, judged.refs))
 
-    def prepare(self, default: Scorer, tick: Tick | None) -> str:
+    def prepare(self, default: Scorer, progress: Progress | None) -> str:
         """Encode, and find the rows that can be scored; what is worth saying of them."""
         parts = [part for probe in (default, *self._probes) for part in probe.parts]
-        self._rehearsal.encode(parts, tick)
+        self._rehearsal.encode(parts, progress)
         usable = ~np.isnan(self._scores(default))
         level, statistic, criterion, chance = self._question
         if statistic != "soft-accuracy":
@@ -308,7 +308,7 @@ def run(
     trials: Trials,
     names: Sequence[str],
     higher: bool,
-    tick: Tick | None = None,
+    progress: Progress | None = None,
 ) -> Searched:
     """Try what is proposed; an interrupt ends it, and keeps what was found."""
     found: list[Trial] = []
@@ -316,8 +316,8 @@ def run(
         share, settings = next(proposals)
         while True:
             found.append(trials.of(settings, names))
-            if tick:
-                tick(share)
+            if progress:
+                progress(share)
             value = found[-1].value
             share, settings = proposals.send(value if higher else -value)
     except StopIteration:

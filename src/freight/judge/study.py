@@ -19,7 +19,7 @@ from freight.transport.types import Array
 
 if TYPE_CHECKING:
     from freight.core.scoring import Scorer
-    from freight.core.types import Tick
+    from freight.core.types import Progress
 from collections import Counter, defaultdict
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def judge(
     seed: int = 0,
     cache: ScoreCache | None = None,
     notes: Sequence[str] = (),
-    tick: Tick | None = None,
+    progress: Progress | None = None,
 ) -> Study:
     """Score sets by several metrics, and say how well each agrees with people.
 
@@ -89,8 +89,8 @@ def judge(
     sets have; `statistic` pearson, spearman, kendall, accuracy, soft-accuracy, tau, mse or mae.
     `humans` names criteria, by default all; `columns` those of a metric, by default its primary
     one; a mapping of scorers gives them names of your own. `scale` is that of the human scores, by
-    default their range, and is used for errors alone. A `cache` remembers scores on disk. `tick` is
-    told of rows as they are scored.
+    default their range, and is used for errors alone. A `cache` remembers scores on disk.
+    `progress` is told of rows as they are scored.
     """
     given = [sets] if isinstance(sets, Judgements) else list(sets)
     if not given:
@@ -105,7 +105,7 @@ def judge(
         _check_scales(found.entrants, several, scale)
     found.notes.of_sets(given)
     for judged, names in zip(several, asked, strict=True):
-        found.add(judged, names, cache, tick)
+        found.add(judged, names, cache, progress)
     return found.study(several, notes)
 
 
@@ -148,10 +148,10 @@ class _SetAgreements:
         judged: Judgements,
         names: Sequence[str],
         cache: ScoreCache | None,
-        tick: Tick | None,
+        progress: Progress | None,
     ) -> None:
         """Score a set, and compare with what people said by each criterion."""
-        scores = self._scored(judged, cache, tick)
+        scores = self._scored(judged, cache, progress)
         usable = self.notes.usable(judged, self.entrants, scores)
         used = []
         for name in names:
@@ -190,10 +190,12 @@ class _SetAgreements:
             (*notes, *self.notes.all()),
         )
 
-    def _scored(self, judged: Judgements, cache: ScoreCache | None, tick: Tick | None) -> Array:
+    def _scored(
+        self, judged: Judgements, cache: ScoreCache | None, progress: Progress | None
+    ) -> Array:
         """Scores (metric, row), higher for better."""
         scorers = list({id(entrant.scorer): entrant.scorer for entrant in self.entrants}.values())
-        found = score_set(scorers, judged, cache, tick)
+        found = score_set(scorers, judged, cache, progress)
         by_scorer = dict(zip(map(id, scorers), found.scores, strict=True))
         for entrant in self.entrants:
             raw = by_scorer[id(entrant.scorer)].columns[entrant.column.name]

@@ -56,7 +56,7 @@ def tune(
     rows: int | None = None,
     resamples: int = 1000,
     seed: int = 0,
-    tick: Told | None = None,
+    progress: Told | None = None,
 ) -> Tuned:
     """Search settings of a metric on the training sets, the mean over language pairs deciding.
 
@@ -75,7 +75,7 @@ def tune(
         raise InvalidInput("two training sets have the same name; rename one of the files")
     if folds and not all(apart(drawn, one) for one in drawn):
         raise InvalidInput(f"folds hold out a language pair, and {drawn[0].name} is the only one")
-    work = _Work(metric, space, _fixed(metric, space, settings or {}), question, drawn, tick)
+    work = _Work(metric, space, _fixed(metric, space, settings or {}), question, drawn, progress)
     held = _several(tests)
     work.notes += _warnings(drawn, held, folds)
     work.notes += [f"{one.name}: {note}" for one in drawn for note in one.notes]
@@ -115,12 +115,12 @@ class _Work:
         fixed: Settings,
         question: Question,
         sets: Sequence[Judgements],
-        tick: Told | None,
+        progress: Told | None,
     ) -> None:
         self.metric, self.space, self.fixed = metric, space, fixed
         self._names = f"{TUNED} {metric}", f"{DEFAULT} {metric}"
         self.notes: list[str] = []
-        self._question, self._tick = question, tick or (lambda stage, share: None)
+        self._question, self._progress = question, progress or (lambda stage, share: None)
         self._sets = {one.name: one for one in sets}
         self._memories = Memories()
         probes = [self.make({name: x}) for name, one in space.items() for x in one.values]
@@ -184,11 +184,11 @@ class _Work:
             scale=scale,
             resamples=resamples,
             seed=seed,
-            tick=lambda rows: self._tick(TESTING, rows / count),
+            progress=lambda rows: self._progress(TESTING, rows / count),
         )
 
     def _tell(self, stage: str, whole: float, share: float) -> None:
-        self._tick(stage, whole * share)
+        self._progress(stage, whole * share)
 
     def _note(self, trials: Sequence[Trial], stopped: bool, held: int, folds: int) -> None:
         best = best_of(trials, self._question.higher)

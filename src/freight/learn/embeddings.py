@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from freight.core.types import Tick
+from freight.core.types import Progress
 from freight.errors import InvalidInput, MissingPart, NotConverged
 from freight.learn.training_corpus import Packed
 from freight.transport.types import Array
@@ -25,7 +25,7 @@ _NOTHING = 1e-7  # of the longest vector: what rounding leaves of a word that ha
 
 
 def cooccurrence(
-    corpus: Packed, dim: int = 50, window: int | None = None, tick: Tick | None = None
+    corpus: Packed, dim: int = 50, window: int | None = None, progress: Progress | None = None
 ) -> WordVectors:
     """C ≈ UΣV, vectors ½UΣ; C counts ordered pairs of distinct positions in one text.
 
@@ -39,7 +39,7 @@ def cooccurrence(
         )
     if window is not None and window < 1:
         raise InvalidInput(f"window is {window}; a pair of words is at least 1 apart")
-    vectors = _half_scaled(count_pairs(corpus, window, tick), dim)
+    vectors = _half_scaled(count_pairs(corpus, window, progress), dim)
     lengths = np.linalg.norm(vectors, axis=1)
     kept = np.flatnonzero(lengths > _NOTHING * lengths.max())
     if not len(kept):
@@ -49,7 +49,7 @@ def cooccurrence(
     return WordVectors(words, vectors[kept].astype(np.float32), about)
 
 
-def count_pairs(corpus: Packed, window: int | None = None, tick: Tick | None = None) -> Any:
+def count_pairs(corpus: Packed, window: int | None = None, progress: Progress | None = None) -> Any:
     """How often two words stand in one text, both ways round (word, word), sparse."""
     from scipy.sparse import csr_array
 
@@ -58,8 +58,8 @@ def count_pairs(corpus: Packed, window: int | None = None, tick: Tick | None = N
     for ids, texts in corpus.chunks():
         total = total + (_whole(ids, texts, words) if window is None else
                          _near(ids, texts, words, window))  # fmt: skip
-        if tick:
-            tick(len(ids))
+        if progress:
+            progress(len(ids))
     return total
 
 
@@ -125,7 +125,7 @@ def word2vec(
     seed: int = 0,
     threads: int = 1,
     skip_gram: bool = False,
-    tick: Tick | None = None,
+    progress: Progress | None = None,
 ) -> WordVectors:
     """Vectors that tell a word from its neighbours; the same every time with one thread."""
     models = gensim_models()
@@ -145,7 +145,7 @@ def word2vec(
     )
     frequencies = dict(zip(corpus.words, corpus.counts.tolist(), strict=True))
     model.build_vocab_from_freq(frequencies, corpus_count=corpus.texts)
-    model.train(SentenceStream(corpus, tick), total_words=corpus.tokens, epochs=epochs)
+    model.train(SentenceStream(corpus, progress), total_words=corpus.tokens, epochs=epochs)
     options = {
         "dim": dim, "window": window, "epochs": epochs, "seed": seed, "threads": threads,
         "skip_gram": skip_gram,
@@ -159,7 +159,7 @@ class SentenceStream:
     """The texts as lists of words, as often as they are asked for."""
 
     corpus: Packed
-    tick: Tick | None
+    progress: Progress | None
 
     def __iter__(self) -> Iterator[list[str]]:
         names = np.array(self.corpus.words, dtype=object)
@@ -169,8 +169,8 @@ class SentenceStream:
             for begin, end in pairwise(bounds):
                 for at in range(begin, end, _LONGEST):
                     yield words[at : min(end, at + _LONGEST)]
-            if self.tick:
-                self.tick(len(ids))
+            if self.progress:
+                self.progress(len(ids))
 
 
 _LETTERS = 2**28  # in an .npz, where each takes four bytes

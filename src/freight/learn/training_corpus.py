@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from freight.core.types import Tick
+from freight.core.types import Progress
 from freight.data.files import decoded, lines
 from freight.encoders.words import tokeniser
 from freight.errors import InvalidInput
@@ -74,7 +74,7 @@ def read_corpus(
     min_count: int = 1,
     lower: bool = True,
     encoding: str = "utf-8",
-    tick: Tick | None = None,
+    progress: Progress | None = None,
 ) -> Packed:
     """The texts of files, folders, zip archives and standard input (-).
 
@@ -85,7 +85,7 @@ def read_corpus(
     chosen = TAKES[take]
     lang, glob = lang or chosen.lang, glob or chosen.glob
     files = []
-    with _Packing(lang, lower, tick) as packing:
+    with _Packing(lang, lower, progress) as packing:
         for source in find_sources(paths, glob):
             texts, tokens = packing.texts, packing.tokens
             for document in source.documents(encoding):
@@ -114,8 +114,8 @@ def pack_texts(
 class _Packing:
     """Numbers words in the order in which they turn up, and writes the numbers to a file."""
 
-    def __init__(self, lang: str, lower: bool, tick: Tick | None) -> None:
-        self._lang, self._lower, self._tick = lang, lower, tick
+    def __init__(self, lang: str, lower: bool, progress: Progress | None) -> None:
+        self._lang, self._lower, self._progress = lang, lower, progress
         self._split = tokeniser(lang)
         fresh: Callable[[], int] = count().__next__
         self._numbers: defaultdict[str, int] = defaultdict(fresh)
@@ -140,8 +140,8 @@ class _Packing:
             array("i", map(self._numbers.__getitem__, written)).tofile(self._ids)
             self._lengths.append(len(words))
             self.tokens += len(words)
-            if self._tick:
-                self._tick(1)
+            if self._progress:
+                self._progress(1)
 
     def packed(self, min_count: int, origin: dict[str, Any]) -> Packed:
         """What was added, with the words numbered anew by how frequent they are."""

@@ -19,7 +19,7 @@ import numba
 import torch
 
 from freight.core.scoring import Scorer
-from freight.core.types import Tick
+from freight.core.types import Progress
 from freight.data import Corpus
 from freight.encoders.cache.wrapper import device_of
 from freight.errors import FreightError
@@ -41,7 +41,7 @@ def local(
     columns: Sequence[Sequence[str]] | None = None,
     workers: int | None = None,
     threads: int | None = None,
-    tick: Tick | None = None,
+    progress: Progress | None = None,
 ) -> Run:
     """Score a corpus into a folder of shards, or with `resume` what is missing there.
 
@@ -55,7 +55,7 @@ def local(
     share = threads or max((os.cpu_count() or 1) // count, 1)
     engine: Engine = _Here() if count == 1 else Processes(count, share, gpus > 0)
     with _threads(share if threads or count > 1 else None):  # signatures tell what workers do
-        return carry_out(request, engine, tick)
+        return carry_out(request, engine, progress)
 
 
 class _Here:
@@ -65,10 +65,10 @@ class _Here:
         return Surroundings.here(metrics)
 
     def work(
-        self, task: ShardTask, shards: Iterator[Shard], tick: Tick | None
+        self, task: ShardTask, shards: Iterator[Shard], progress: Progress | None
     ) -> Iterator[Finished]:
         try:
-            yield from task(shards, tick)
+            yield from task(shards, progress)
         except RuntimeError as error:
             if "CUDA error" not in str(error):
                 raise
@@ -112,15 +112,15 @@ class Processes:
         return Surroundings.here(metrics)
 
     def work(
-        self, task: ShardTask, shards: Iterator[Shard], tick: Tick | None
+        self, task: ShardTask, shards: Iterator[Shard], progress: Progress | None
     ) -> Iterator[Finished]:
         """The finished shards, as they come."""
         workers = self._started(task)
         crew = Crew(list(workers), shards, _listen, lambda worker: None)
         try:
             for done in crew.work():
-                if tick:
-                    tick(done.record.rows)
+                if progress:
+                    progress(done.record.rows)
                 yield done
         finally:
             for worker in workers:

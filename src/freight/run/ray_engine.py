@@ -16,7 +16,7 @@ from threading import Thread
 from typing import Any
 
 from freight.core.scoring import Scorer
-from freight.core.types import Tick
+from freight.core.types import Progress
 from freight.data import Corpus
 from freight.errors import InvalidInput, MissingPart
 from freight.kernels import set_threads
@@ -38,7 +38,7 @@ def on_ray(
     columns: Sequence[Sequence[str]] | None = None,
     workers: int | None = None,
     threads: int = 1,
-    tick: Tick | None = None,
+    progress: Progress | None = None,
 ) -> Run:
     """Score a corpus into a folder of shards, as `local` does, by actors of a Ray cluster.
 
@@ -53,7 +53,7 @@ def on_ray(
         room = gpus or int(there.get("CPU", 0)) // threads
         if not (workers or room):
             raise InvalidInput(f"the cluster has no {threads} cores on one node; say fewer threads")
-        return carry_out(request, _Ray(ray, workers or room, threads, gpus > 0), tick)
+        return carry_out(request, _Ray(ray, workers or room, threads, gpus > 0), progress)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class _Ray:
         return found
 
     def work(
-        self, task: ShardTask, shards: Iterator[Shard], tick: Tick | None
+        self, task: ShardTask, shards: Iterator[Shard], progress: Progress | None
     ) -> Iterator[Finished]:
         """The finished shards, as they come."""
         shared = self.ray.put(task)
@@ -86,8 +86,8 @@ class _Ray:
         crew = Crew(first, put, self._listen, replace)
         try:
             for done in crew.work():
-                if tick:
-                    tick(done.record.rows)
+                if progress:
+                    progress(done.record.rows)
                 yield done
         finally:
             for worker in crew.workers:

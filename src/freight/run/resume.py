@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from freight.core.idf import Frequencies
 from freight.core.metric import Blend, Metric
 from freight.core.scoring import Scorer
-from freight.core.types import Tick
+from freight.core.types import Progress
 from freight.data import Corpus
 from freight.data.tables import FORMATS
 from freight.errors import FreightError, InvalidInput
@@ -47,7 +47,7 @@ class Engine(Protocol):
         ...
 
     def work(
-        self, task: ShardTask, shards: Iterator[Shard], tick: Tick | None
+        self, task: ShardTask, shards: Iterator[Shard], progress: Progress | None
     ) -> Iterator[Finished]:
         """The finished shards, in whatever order."""
         ...
@@ -91,7 +91,7 @@ class Request:
         return [tuple(column.name for column in metric.columns) for metric in self.metrics]
 
 
-def carry_out(request: Request, engine: Engine, tick: Tick | None = None) -> Run:
+def carry_out(request: Request, engine: Engine, progress: Progress | None = None) -> Run:
     """Score what has not been scored yet, and sum everything up."""
     folder, corpus = RunFolder(request.output), request.corpus
     with folder.held():
@@ -104,10 +104,10 @@ def carry_out(request: Request, engine: Engine, tick: Tick | None = None) -> Run
         known = _verified(folder, manifest)
         folder.write(JOURNAL, b"".join(_line(manifest, one) for one in _sorted(known)))
         folder.write(MANIFEST, replace(manifest, complete=False).written())
-        if tick:
-            tick(sum(record.rows for record in known.values()))
+        if progress:
+            progress(sum(record.rows for record in known.values()))
         shards = cut(corpus, request.shard, known)
-        for done in () if _whole(manifest, known) else engine.work(task, shards, tick):
+        for done in () if _whole(manifest, known) else engine.work(task, shards, progress):
             if _stamps(corpus) != stamps:
                 raise FreightError("the input was changed while it was being scored; begin anew")
             folder.write(_name(manifest, done.record.number), done.content)

@@ -17,7 +17,7 @@ import numpy as np
 from freight.core.pipeline import UNFLAGGED, Chunk, Segment
 from freight.core.result import Result, flag_kind
 from freight.core.scoring import Scorer, score_stream
-from freight.core.types import Tick
+from freight.core.types import Progress
 from freight.data import Corpus
 from freight.data.tables import encoded
 from freight.transport.types import Array
@@ -69,11 +69,13 @@ class ShardTask:
     ending: str
     notes: Mapping[str, str]
 
-    def __call__(self, shards: Iterable[Shard], tick: Tick | None = None) -> Iterator[Finished]:
+    def __call__(
+        self, shards: Iterable[Shard], progress: Progress | None = None
+    ) -> Iterator[Finished]:
         """Score shards in one stream, so that nothing stands still between two of them."""
         begun: deque[Shard] = deque()
         waiting: list[list[Result]] = [[] for _ in self.metrics]
-        for results in score_stream(self.metrics, _segments(shards, begun), tick):
+        for results in score_stream(self.metrics, _segments(shards, begun), progress):
             for parts, result in zip(waiting, results, strict=True):
                 parts.append(result)
             while begun and sum(map(len, waiting[0])) >= len(begun[0].segments):

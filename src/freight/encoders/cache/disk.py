@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from freight.core.types import Cloud, Encoder, Tick
+from freight.core.types import Cloud, Encoder, Progress
 from freight.encoders.cache.entries import FIELDS
 from freight.encoders.cache.store import CacheInfo, Store
 from freight.encoders.cache.wrapper import Wrapped, device_of, encode_through
@@ -44,11 +44,13 @@ class Cached(Wrapped):
             raise InvalidInput(f"limit={self.limit} is too little to remember in; {_LEAST} will do")
 
     def encode(
-        self, texts: Sequence[str], layers: Sequence[int], tick: Tick | None = None
+        self, texts: Sequence[str], layers: Sequence[int], progress: Progress | None = None
     ) -> Cloud:
         """What the encoder gives, who is asked once for all texts and layers that are not known."""
         store = Store(_place(self.folder), self.limit)
-        return encode_through(store, self.inner, partial(_digests, self.inner), texts, layers, tick)
+        return encode_through(
+            store, self.inner, partial(_digests, self.inner), texts, layers, progress
+        )
 
 
 def cache_info(folder: str | None = None) -> CacheInfo:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from freight.core.types import Cloud, Tick
+from freight.core.types import Cloud, Progress
 from freight.encoders.cache.entries import Known
 from freight.encoders.cache.wrapper import Wrapped, encode_through
 
@@ -61,10 +61,10 @@ class Remembered(Wrapped):
         return type(self), (self.inner, self.limit)
 
     def encode(
-        self, texts: Sequence[str], layers: Sequence[int], tick: Tick | None = None
+        self, texts: Sequence[str], layers: Sequence[int], progress: Progress | None = None
     ) -> Cloud:
         """What the encoder gives, who is asked once for all texts and layers that are not known."""
-        return encode_through(self._memory, self.inner, _keys, texts, layers, tick)
+        return encode_through(self._memory, self.inner, _keys, texts, layers, progress)
 
 
 def _keys(texts: Sequence[str]) -> list[bytes]:

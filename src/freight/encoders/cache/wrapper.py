@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import torch
 
-from freight.core.types import Cloud, Encoder, Tick
+from freight.core.types import Cloud, Encoder, Progress
 from freight.encoders.cache.entries import Known, entries, picked, recall
 
 if TYPE_CHECKING:
@@ -55,20 +55,20 @@ def encode_through(
     keys_of: Callable[[Sequence[str]], list[bytes]],
     texts: Sequence[str],
     layers: Sequence[int],
-    tick: Tick | None = None,
+    progress: Progress | None = None,
 ) -> Cloud:
     """What the encoder gives, who is asked once for all texts and layers that are not kept."""
     distinct = list(dict.fromkeys(texts))
     if not distinct:
-        return encoder.encode(texts, layers, tick)
+        return encoder.encode(texts, layers, progress)
     keys = keys_of(distinct)
     remember = partial(recall, texts=distinct, keys=keys, wanted=layers)
     known = keeper.read(remember) or remember(lambda *_: None)
     share = len(known.lacking) / len(distinct)
-    if tick:
-        tick(1 - share)
+    if progress:
+        progress(1 - share)
     if share:
-        scaled = (lambda part: tick(part * share)) if tick else None
+        scaled = (lambda part: progress(part * share)) if progress else None
         fresh = encoder.encode([distinct[k] for k in known.lacking], known.missed, scaled)
         keeper.write(entries([keys[k] for k in known.lacking], fresh, known.missed))
         cloud = known.joined(fresh)
