@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import freight
-from freight.serve.models import KINDS, MEANT, Offer, allowed, settable
+from freight.serve.models import KINDS, MEANT, ServedModels, load_encoders, settable
 from serve.conftest import served
 
 PAIRS = [
@@ -82,7 +82,7 @@ def test_metrics_come_back_in_the_order_of_the_request_twice_if_asked_twice(
     assert found[0] == found[2]
 
 
-def test_what_there_is(client: TestClient, light: Offer) -> None:
+def test_what_there_is(client: TestClient, light: ServedModels) -> None:
     found = {one["name"]: one for one in client.get("/api/metrics").json()["metrics"]}
     assert set(found) <= set(freight.list_metrics())
     assert {"freight", "lazy-emd", "bert-score", "std", "bleu"} <= set(found)
@@ -356,19 +356,19 @@ def test_explanations_that_cannot_be_had(client: TestClient) -> None:
 
 def test_texts_for_idf_make_metrics_that_weigh_by_it_usable() -> None:
     texts = ["a cat sat", "a dog ran", "a cat ran", "the end"]
-    offer = Offer(allowed(["hashed"], 256), learnt_from=texts)
+    models = ServedModels(load_encoders(["hashed"], 256), idf_texts=texts)
     local = freight.load("yisi-1", encoder="hashed").fit(texts)
     expected = local.score(["a cat ran home"], ["a dog ran home"])
-    with served(offer) as client:
+    with served(models) as client:
         pairs = [{"hyp": "a cat ran home", "refs": ["a dog ran home"]}]
         found = ask(client, pairs=pairs, metrics=[{"name": "yisi-1"}, {"name": "mover-score"}])
     assert found["metrics"][0]["scores"]["f"] == expected["f"].tolist()
 
 
 def test_folders_of_encoders_are_not_told() -> None:
-    named = allowed(["mine=embedded", "hashed"], 256)
+    named = load_encoders(["mine=embedded", "hashed"], 256)
     assert [one.name for one in named] == ["mine", "hashed"]
     with pytest.raises(freight.InvalidInput, match="two encoders are called hashed"):
-        allowed(["hashed", "hashed=one-hot"], 256)
+        load_encoders(["hashed", "hashed=one-hot"], 256)
     with pytest.raises(freight.InvalidInput, match="there is no folder"):
-        allowed(["/nowhere/at/all"], 256)
+        load_encoders(["/nowhere/at/all"], 256)

@@ -17,7 +17,7 @@ from freight.core.pipeline import Segment
 from freight.encoders.hashed import Hashed
 from freight.serve import worker as working
 from freight.serve.jobs import Busy, Gauges, Late, Limits, Stopping
-from freight.serve.models import Offer, allowed
+from freight.serve.models import ServedModels, load_encoders
 from freight.serve.worker import Worker
 
 TEXTS = [
@@ -32,12 +32,12 @@ SEGMENTS: list[Segment] = [(hyp, [ref]) for hyp in TEXTS for ref in TEXTS]
 
 
 @pytest.fixture(scope="session")
-def embedded() -> Offer:
-    return Offer(allowed(["embedded", "distilled"], 256), memory=2**16)
+def embedded() -> ServedModels:
+    return ServedModels(load_encoders(["embedded", "distilled"], 256), memory=2**16)
 
 
 def together(
-    offer: Offer,
+    models: ServedModels,
     asks: Callable[[Worker], list[Awaitable[Any]]],
     limits: Limits | None = None,
 ) -> tuple[list[Any], Gauges]:
@@ -45,7 +45,7 @@ def together(
     gauges = Gauges()
 
     async def run() -> list[Any]:
-        worker = Worker(offer, limits or Limits(seconds=300), gauges, threads=1)
+        worker = Worker(models, limits or Limits(seconds=300), gauges, threads=1)
         worker.start()
         try:
             return await asyncio.gather(*asks(worker), return_exceptions=True)
@@ -61,8 +61,8 @@ def counted(gauges: Gauges, name: str) -> float:
     return float(next(line for line in lines if line.startswith(f"{name} ")).split()[1])
 
 
-def test_an_answer_does_not_depend_on_its_neighbours(embedded: Offer) -> None:
-    wanted = [embedded.wanted(name) for name in ("freight", "lazy-emd", "std")]
+def test_an_answer_does_not_depend_on_its_neighbours(embedded: ServedModels) -> None:
+    wanted = [embedded.requested_metric(name) for name in ("freight", "lazy-emd", "std")]
 
     def crowd(worker: Worker) -> list[Awaitable[Any]]:
         return [
@@ -86,17 +86,19 @@ def test_an_answer_does_not_depend_on_its_neighbours(embedded: Offer) -> None:
         assert one[0].flags == other[0].flags
 
 
-def test_small_batches_agree_with_large_ones(embedded: Offer) -> None:
-    [[found]], _ = together(embedded, lambda w: [w.score(SEGMENTS, [embedded.wanted("freight")])])
+def test_small_batches_agree_with_large_ones(embedded: ServedModels) -> None:
+    [[found]], _ = together(
+        embedded, lambda w: [w.score(SEGMENTS, [embedded.requested_metric("freight")])]
+    )
     local = freight.load("freight").score([h for h, _ in SEGMENTS], [r for _, r in SEGMENTS])
     np.testing.assert_allclose(found["score"], local["score"], atol=1e-5)
     assert found.flags == local.flags
 
 
 def test_large_batches_have_the_bits_of_the_command_line() -> None:
-    offer = Offer(allowed(["embedded"], 4096))
+    models = ServedModels(load_encoders(["embedded"], 4096))
     segments = SEGMENTS[:8]
-    [[found]], _ = together(offer, lambda w: [w.score(segments, [offer.wanted("emd")])])
+    [[found]], _ = together(models, lambda w: [w.score(segments, [models.requested_metric("emd")])])
     code = (
         "import freight, json, sys; freight.set_threads(1); segments = json.load(sys.stdin);"
         "result = freight.load('emd').score([h for h, _ in segments], [r for _, r in segments]);"
@@ -113,7 +115,7 @@ def test_large_batches_have_the_bits_of_the_command_line() -> None:
 
 
 def test_metrics_over_one_encoder_share_one_encoding(
-    light: Offer, monkeypatch: pytest.MonkeyPatch
+    light: ServedModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[list[str]] = []
     kind: Any = Hashed
@@ -126,11 +128,11 @@ def test_metrics_over_one_encoder_share_one_encoding(
     names = ("emd", "lazy-emd", "bert-score")
     monkeypatch.setattr(kind, "encode", counting)
     segments: list[Segment] = [("what no test says", ["nor this one"])]
-    together(light, lambda w: [w.score(segments, [light.wanted(name) for name in names])])
+    together(light, lambda w: [w.score(segments, [light.requested_metric(name) for name in names])])
     assert len([texts for texts in calls if "nor this one" in texts]) == 1
 
 
-def test_one_bad_request_fails_alone(light: Offer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_bad_request_fails_alone(light: ServedModels, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = working.score_together
 
     def touchy(scorers: Any, hyps: Any, refs: Any) -> Any:
@@ -139,7 +141,7 @@ def test_one_bad_request_fails_alone(light: Offer, monkeypatch: pytest.MonkeyPat
         return honest(scorers, hyps, refs)
 
     monkeypatch.setattr(working, "score_together", touchy)
-    wanted = [light.wanted("emd")]
+    wanted = [light.requested_metric("emd")]
     hyps = ["good", "poison", "fine"]
     found, _ = together(light, lambda w: [w.score([(hyp, ["x"])], wanted) for hyp in hyps])
     assert isinstance(found[1], RuntimeError)
@@ -147,19 +149,20 @@ def test_one_bad_request_fails_alone(light: Offer, monkeypatch: pytest.MonkeyPat
         assert np.isfinite(answer[0]["transport"]).all()
 
 
-def test_errors_of_the_user_reach_who_made_them(light: Offer) -> None:
+def test_errors_of_the_user_reach_who_made_them(light: ServedModels) -> None:
     segment: Segment = ("a b", ["a c"])
-    bad = light.wanted("lazy-emd", settings={"hyp": 0, "ref": 0})
+    bad = light.requested_metric("lazy-emd", settings={"hyp": 0, "ref": 0})
     found, _ = together(
-        light, lambda w: [w.score([segment], [bad]), w.score([segment], [light.wanted("emd")])]
+        light,
+        lambda w: [w.score([segment], [bad]), w.score([segment], [light.requested_metric("emd")])],
     )
     assert isinstance(found[0], freight.InvalidInput)
     assert len(found[1][0]) == 1
 
 
-def test_a_large_request_does_not_keep_small_ones_waiting(light: Offer) -> None:
+def test_a_large_request_does_not_keep_small_ones_waiting(light: ServedModels) -> None:
     order: list[str] = []
-    wanted = [light.wanted("emd")]
+    wanted = [light.requested_metric("emd")]
 
     async def ask(worker: Worker, name: str, segments: list[Segment]) -> None:
         await worker.score(segments, wanted)
@@ -174,11 +177,11 @@ def test_a_large_request_does_not_keep_small_ones_waiting(light: Offer) -> None:
     assert order[-1] == "large"
 
 
-def test_large_requests_are_put_together_again(light: Offer) -> None:
+def test_large_requests_are_put_together_again(light: ServedModels) -> None:
     segments: list[Segment] = [
         (f"words number {k}", [f"word {k}", "number words"]) for k in range(700)
     ]
-    wanted = [light.wanted("bleu"), light.wanted("emd")]
+    wanted = [light.requested_metric("bleu"), light.requested_metric("emd")]
     [found], _ = together(light, lambda w: [w.score(segments, wanted)])
     for result, name in zip(found, ("bleu", "emd"), strict=True):
         settings = {"encoder": "hashed"} if name == "emd" else {}
@@ -205,9 +208,9 @@ def slow(monkeypatch: pytest.MonkeyPatch, seconds: float) -> Iterator[None]:
 
 
 def test_those_who_come_too_many_are_sent_away(
-    light: Offer, monkeypatch: pytest.MonkeyPatch
+    light: ServedModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = [light.wanted("emd")]
+    wanted = [light.requested_metric("emd")]
     with slow(monkeypatch, 0.2):
         found, gauges = together(
             light,
@@ -221,16 +224,18 @@ def test_those_who_come_too_many_are_sent_away(
     assert counted(gauges, "freight_queue_pairs") == 0
 
 
-def test_one_large_request_is_taken_by_an_empty_queue(light: Offer) -> None:
+def test_one_large_request_is_taken_by_an_empty_queue(light: ServedModels) -> None:
     segments: list[Segment] = [("a", ["b"])] * 20
     limits = Limits(seconds=300, queue=5)
-    [found], _ = together(light, lambda w: [w.score(segments, [light.wanted("emd")])], limits)
+    [found], _ = together(
+        light, lambda w: [w.score(segments, [light.requested_metric("emd")])], limits
+    )
     assert len(found[0]) == 20
 
 
-def test_what_is_late_is_let_go(light: Offer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_late_is_let_go(light: ServedModels, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first is being worked on when its time is up, the second has not been begun."""
-    wanted = [light.wanted("emd")]
+    wanted = [light.requested_metric("emd")]
 
     async def after(delay: float, ask: Awaitable[Any]) -> Any:
         await asyncio.sleep(delay)
@@ -255,9 +260,9 @@ def test_what_is_late_is_let_go(light: Offer, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_it_goes_on_when_all_that_waited_is_late(
-    light: Offer, monkeypatch: pytest.MonkeyPatch
+    light: ServedModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = [light.wanted("emd")]
+    wanted = [light.requested_metric("emd")]
     honest = Worker._warm
 
     def warmed(self: Worker) -> None:
@@ -280,8 +285,8 @@ def test_it_goes_on_when_all_that_waited_is_late(
     assert len(found[0]) == 1
 
 
-def test_it_goes_on_after_a_fault(light: Offer, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = [light.wanted("emd")]
+def test_it_goes_on_after_a_fault(light: ServedModels, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = [light.requested_metric("emd")]
 
     async def twice(worker: Worker) -> Any:
         with monkeypatch.context() as patch:
@@ -295,9 +300,9 @@ def test_it_goes_on_after_a_fault(light: Offer, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_stopping_answers_what_waits_and_takes_nothing_new(
-    light: Offer, monkeypatch: pytest.MonkeyPatch
+    light: ServedModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = [light.wanted("emd")]
+    wanted = [light.requested_metric("emd")]
 
     async def late(worker: Worker) -> Any:
         await asyncio.sleep(0.1)

@@ -12,7 +12,7 @@ from freight.serve import worker as working
 from freight.serve.access import Access, is_loopback
 from freight.serve.app import TOKEN, access
 from freight.serve.jobs import Limits
-from freight.serve.models import Offer
+from freight.serve.models import ServedModels
 from serve.conftest import served
 
 BODY = {"pairs": [{"hyp": "a cat", "refs": ["a dog"]}], "metrics": [{"name": "emd"}]}
@@ -20,7 +20,7 @@ SECRET = "a-token-of-enough-characters"
 
 
 @pytest.fixture(scope="module")
-def closed(light: Offer) -> Iterator[TestClient]:
+def closed(light: ServedModels) -> Iterator[TestClient]:
     with served(light, access=Access(token=SECRET)) as client:
         yield client
 
@@ -105,7 +105,7 @@ def test_a_large_body_is_refused_by_what_it_says_and_by_what_it_is(client: TestC
     assert client.post("/api/file", content=pieces()).status_code == 413
 
 
-def test_too_many_at_once(light: Offer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_at_once(light: ServedModels, monkeypatch: pytest.MonkeyPatch) -> None:
     go, begun = threading.Event(), threading.Event()
     honest = working.score_together
 
@@ -134,7 +134,9 @@ def test_too_many_at_once(light: Offer, monkeypatch: pytest.MonkeyPatch) -> None
         assert statuses == [200]
 
 
-def test_what_takes_too_long_is_given_up(light: Offer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_too_long_is_given_up(
+    light: ServedModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
     go = threading.Event()
     honest = working.score_together
 
@@ -150,7 +152,9 @@ def test_what_takes_too_long_is_given_up(light: Offer, monkeypatch: pytest.Monke
     assert "0.3 seconds" in answer.json()["error"]
 
 
-def test_a_fault_of_ours_tells_nothing(light: Offer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_ours_tells_nothing(
+    light: ServedModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*given: Any) -> Any:
         raise RuntimeError("the secret is 42")
 

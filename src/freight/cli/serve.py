@@ -70,10 +70,10 @@ def serve(
     from freight.serve.app import access
     from freight.serve.app import serve as run
     from freight.serve.jobs import Limits
-    from freight.serve.models import Offer, allowed
+    from freight.serve.models import ServedModels, load_encoders
 
     who = access(host, token, allow_host or ())
     limits = Limits(body, texts, characters, seconds, concurrency, queue)
-    encoders = allowed(encoder or (), budget, **given(device=device, dtype=dtype))
+    encoders = load_encoders(encoder or (), budget, **given(device=device, dtype=dtype))
     learnt = [line.rstrip("\r\n") for line in lines(idf)] if idf else []
-    run(Offer(encoders, learnt, memory * 2**20), who, limits, host, port, threads)
+    run(ServedModels(encoders, learnt, memory * 2**20), who, limits, host, port, threads)

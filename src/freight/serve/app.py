@@ -19,7 +19,7 @@ from freight.errors import InvalidInput
 from freight.serve.access import LOOPBACK, Access, Guard, is_loopback
 from freight.serve.jobs import METRICS, Gauges, Limits
 from freight.serve.messages import HANDLERS, Json
-from freight.serve.models import Offer
+from freight.serve.models import ServedModels
 from freight.serve.routes import REFUSALS, api
 from freight.serve.worker import Worker
 
@@ -32,7 +32,7 @@ class Health(BaseModel):
 
 
 def create_app(
-    offer: Offer,
+    models: ServedModels,
     access: Access | None = None,
     limits: Limits | None = None,
     threads: int | None = None,
@@ -41,7 +41,7 @@ def create_app(
     from freight import __version__
 
     limits, gauges = limits or Limits(), Gauges()
-    worker = Worker(offer, limits, gauges, threads)
+    worker = Worker(models, limits, gauges, threads)
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
@@ -59,12 +59,12 @@ def create_app(
         redoc_url=None,
         exception_handlers=HANDLERS,
     )
-    app.include_router(api(offer, worker, limits))
+    app.include_router(api(models, worker, limits))
     app.include_router(pages(app))
     _add_watching(app, worker, gauges)
     app.add_middleware(Guard, access=access or Access(), limits=limits, gauges=gauges)
     app.state.worker = worker
-    _name_choices(app.openapi(), offer)  # it is made once, and kept
+    _name_choices(app.openapi(), models)  # it is made once, and kept
     return app
 
 
@@ -84,11 +84,11 @@ def _add_watching(app: FastAPI, worker: Worker, gauges: Gauges) -> None:
         return Response(gauges.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def _name_choices(schema: dict[str, Any], offer: Offer) -> None:
+def _name_choices(schema: dict[str, Any], models: ServedModels) -> None:
     """Say in the schema which metrics and encoders there are."""
-    named = schema["components"]["schemas"]["Metric"]["properties"]
-    named["name"]["enum"] = list(offer.metrics)
-    named["encoder"]["anyOf"][0]["enum"] = list(offer.encoders)
+    named = schema["components"]["schemas"]["MetricRequest"]["properties"]
+    named["name"]["enum"] = list(models.metrics)
+    named["encoder"]["anyOf"][0]["enum"] = list(models.encoders)
 
 
 def _about(limits: Limits) -> str:
@@ -192,7 +192,7 @@ def access(host: str, token: str | None, hosts: Sequence[str] = ()) -> Access:
 
 
 def serve(
-    offer: Offer,
+    models: ServedModels,
     who: Access,
     limits: Limits,
     host: str = "127.0.0.1",
@@ -202,7 +202,7 @@ def serve(
     """Serve until SIGTERM or SIGINT; what is in flight by then is finished."""
     listening = _bound(host, port)
     config = uvicorn.Config(
-        create_app(offer, who, limits, threads),
+        create_app(models, who, limits, threads),
         log_level="warning",
         access_log=False,
         server_header=False,

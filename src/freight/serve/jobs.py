@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from freight.core.pipeline import Segment
 from freight.core.result import Result
 from freight.errors import FreightError, InvalidInput
-from freight.serve.models import RequestedModel
+from freight.serve.models import RequestedMetric
 
 
 class Busy(FreightError):
@@ -45,11 +45,11 @@ class Job:
     """
 
     segments: list[Segment]
-    wanted: tuple[RequestedModel, ...]
+    wanted: tuple[RequestedMetric, ...]
     explained: bool
     answer: asyncio.Future[list[Any]]
     taken: int = 0
-    _parts: dict[RequestedModel, list[Any]] = field(default_factory=dict)
+    _parts: dict[RequestedMetric, list[Any]] = field(default_factory=dict)
 
     @cached_property
     def sizes(self) -> list[tuple[int, int]]:
@@ -73,7 +73,7 @@ class Job:
             self.taken += 1
         return JobPiece(self, first, self.taken)
 
-    def add(self, wanted: RequestedModel, part: Any) -> bool:
+    def add(self, wanted: RequestedMetric, part: Any) -> bool:
         """Keep what came out for a piece; whether that was the last."""
         self._parts.setdefault(wanted, []).append(part)
         done = [sum(map(_count, self._parts.get(one, ()))) for one in self.wanted]

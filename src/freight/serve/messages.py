@@ -15,11 +15,11 @@ from starlette.responses import JSONResponse
 from freight.core.pipeline import Segment
 from freight.errors import FreightError
 from freight.serve.jobs import METRICS, Busy, Late, Stopping
-from freight.serve.models import Offer, RequestedModel
+from freight.serve.models import RequestedMetric, ServedModels
 
 if TYPE_CHECKING:
     from freight.core.result import Result
-    from freight.serve.models import Offer
+    from freight.serve.models import ServedModels
 
 
 HOUSE = "freight"
@@ -41,11 +41,11 @@ class MetricRequest(_Message):
     column: Annotated[str | None, Field(description="The primary one.")] = None
     settings: Annotated[dict[str, Scalar], Field(max_length=32, examples=[{"hyp": 0.5}])] = {}
 
-    def wanted(self, offer: Offer) -> RequestedModel:
+    def wanted(self, models: ServedModels) -> RequestedMetric:
         """The same, checked."""
         layer = {} if self.layer is None else {"layer": self.layer}
         settings = {**self.settings, **layer}
-        return offer.wanted(self.name, self.encoder, settings, self.preset, self.column)
+        return models.requested_metric(self.name, self.encoder, settings, self.preset, self.column)
 
 
 class PairRequest(_Message):
@@ -115,7 +115,7 @@ class OfferedMetric(BaseModel):
     columns: list[ColumnAnswer]
     encoder: str | None = Field(description="Where the request names none.")
     explained: bool = Field(description="Whether it has a plan to show.")
-    unlearnt: bool = Field(description="Whether it takes idf: null here, or cannot be had.")
+    needs_idf_texts: bool = Field(description="Whether it takes idf: null here, or cannot be had.")
     parameters: list[ParameterAnswer]
     presets: list[str]
 
@@ -195,7 +195,7 @@ class Json(JSONResponse):
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-def scored(result: Result, offer: Offer) -> dict[str, Any]:
+def scored(result: Result, models: ServedModels) -> dict[str, Any]:
     """What a metric says, in the words of JSON."""
     columns = [{"name": column.name, "higher": column.higher} for column in result.columns]
     return {
@@ -205,7 +205,7 @@ def scored(result: Result, offer: Offer) -> dict[str, Any]:
         "system": {name: _number(value) for name, value in result.system.items()},
         "references": [int(winner) for winner in result.winners],
         "flags": [list(flags) for flags in result.flags],
-        "signature": offer.public(result.signature),
+        "signature": models.public_signature(result.signature),
     }
 
 

@@ -33,7 +33,7 @@ _SMALL = 256
 
 
 @dataclass(frozen=True)
-class RequestedModel:
+class RequestedMetric:
     """A metric as a request names it, its settings checked; what is equal is scored together."""
 
     name: str
@@ -48,7 +48,7 @@ class RequestedModel:
 
 
 @dataclass(frozen=True)
-class NamedModel:
+class ServedEncoder:
     """An encoder as requests name it, and what metrics are given for it.
 
     They are given word vectors by name, since they choose how texts become words.
@@ -59,37 +59,37 @@ class NamedModel:
     given: str | Encoder
     depth: int
 
-    def remembering(self, memory: int) -> NamedModel:
+    def remembering(self, memory: int) -> ServedEncoder:
         """The same, remembering what it has encoded: a text is often sent again."""
         if isinstance(self.given, str):
             return self
         return replace(self, given=Remembered(self.given, memory))
 
 
-class Offer:
+class ServedModels:
     """Metrics by what requests say of them, loaded when first asked for.
 
-    `learnt_from` are texts that IDF is learnt from; without them a metric that weighs by IDF is
+    `idf_texts` are texts that IDF is learnt from; without them a metric that weighs by IDF is
     refused. Encoders remember up to `memory` bytes of vectors each.
     """
 
     def __init__(
-        self, encoders: Sequence[NamedModel], learnt_from: Sequence[str] = (), memory: int = 2**28
+        self, encoders: Sequence[ServedEncoder], idf_texts: Sequence[str] = (), memory: int = 2**28
     ) -> None:
         self.encoders = {one.name: one.remembering(memory) for one in encoders}
         self.metrics = {name: about for name, about in list_metrics().items() if _works(name)}
-        self._texts = learnt_from
+        self._texts = idf_texts
         self._memories = Memories(memory)
-        self._scorers: OrderedDict[RequestedModel, Scorer] = OrderedDict()
+        self._scorers: OrderedDict[RequestedMetric, Scorer] = OrderedDict()
 
-    def wanted(
+    def requested_metric(
         self,
         name: str,
         encoder: str | None = None,
         settings: Mapping[str, Any] | None = None,
         preset: str | None = None,
         column: str | None = None,
-    ) -> RequestedModel:
+    ) -> RequestedMetric:
         """Check what a request says of a metric, without loading anything."""
         if name not in self.metrics:
             raise InvalidInput(
@@ -101,9 +101,11 @@ class Offer:
         if column is not None:
             given["column"] = ChoiceParameter(_columns(name)).check("column", column)
         found = {key: "inf" if x == float("inf") else x for key, x in given.items()}
-        return RequestedModel(name, self._encoder(name, encoder), json.dumps(found, sort_keys=True))
+        return RequestedMetric(
+            name, self._encoder(name, encoder), json.dumps(found, sort_keys=True)
+        )
 
-    def scorer(self, wanted: RequestedModel) -> Scorer:
+    def scorer(self, wanted: RequestedMetric) -> Scorer:
         """The metric, ready to score; only one thread may ask."""
         if wanted not in self._scorers:
             self._scorers[wanted] = self._loaded(wanted)
@@ -113,19 +115,19 @@ class Offer:
         return self._scorers[wanted]
 
     @cached_property
-    def described(self) -> list[dict[str, Any]]:
+    def metric_descriptions(self) -> list[dict[str, Any]]:
         """Every metric with its columns and what may be set of it."""
-        return [self._described(name, about) for name, about in self.metrics.items()]
+        return [self._describe(name, about) for name, about in self.metrics.items()]
 
     @property
-    def described_encoders(self) -> list[dict[str, Any]]:
+    def encoder_descriptions(self) -> list[dict[str, Any]]:
         """Every encoder, how many layers it has, and whether its units are words."""
         return [
             {"name": one.name, "depth": one.depth, "words": is_static(one.spec)}
             for one in self.encoders.values()
         ]
 
-    def public(self, text: str) -> str:
+    def public_signature(self, text: str) -> str:
         """A signature that calls encoders by the names that requests know them by."""
         for one in self.encoders.values():
             text = text.replace(one.spec, one.name) if "/" in one.spec else text
@@ -145,7 +147,7 @@ class Offer:
             )
         return named
 
-    def _loaded(self, wanted: RequestedModel) -> Scorer:
+    def _loaded(self, wanted: RequestedMetric) -> Scorer:
         named = None if wanted.encoder is None else self.encoders[wanted.encoder]
         chosen: dict[str, Any] = {} if named is None else {"encoder": named.given}
         scorer = load(wanted.name, **chosen, **wanted.chosen)
@@ -158,7 +160,7 @@ class Offer:
             scorer = scorer.fit(self._texts, self._texts, "the service's texts")
         return self._memories.remembering(scorer)
 
-    def _described(self, name: str, about: str) -> dict[str, Any]:
+    def _describe(self, name: str, about: str) -> dict[str, Any]:
         light, known = _light(name), settable(name)
         if not self._texts and "idf" in known and not light.needs_fitting:
             del known["idf"]
@@ -168,19 +170,19 @@ class Offer:
             "columns": [{"name": c.name, "higher": c.higher} for c in light.columns],
             "encoder": self._encoder(name, None),
             "explained": bool(light.parts),
-            "unlearnt": light.needs_fitting and not self._texts,
+            "needs_idf_texts": light.needs_fitting and not self._texts,
             "parameters": [one.describe(name) for one in known.values()],
             "presets": list(presets(name)),
         }
 
 
-def allowed(names: Sequence[str], budget: int | None, **options: Any) -> list[NamedModel]:
+def load_encoders(names: Sequence[str], budget: int | None, **options: Any) -> list[ServedEncoder]:
     """Encoders as the command line gives them, a name or a folder, or NAME=that, looked at once.
 
     Batches have `budget` tokens, by default few on a CPU: small requests leave large ones mostly
     empty.
     """
-    found: dict[str, NamedModel] = {}
+    found: dict[str, ServedEncoder] = {}
     for one in names or (EMBEDDED, DISTILLED):
         short, equals, spec = one.partition("=")
         spec = spec if equals else one
@@ -192,7 +194,7 @@ def allowed(names: Sequence[str], budget: int | None, **options: Any) -> list[Na
             made = replace(made, budget=budget, **options)
             if budget is None and device_of(made).type == "cpu":
                 made = replace(made, budget=_SMALL)
-        found[short] = NamedModel(short, spec, spec if is_static(spec) else made, made.depth)
+        found[short] = ServedEncoder(short, spec, spec if is_static(spec) else made, made.depth)
     return list(found.values())
 
 

@@ -36,7 +36,7 @@ from freight.serve.messages import (
     ScoreRequest,
     scored,
 )
-from freight.serve.models import Offer
+from freight.serve.models import ServedModels
 from freight.serve.worker import Worker
 
 _ABOUT = {
@@ -82,47 +82,47 @@ Names = Annotated[
 ]
 
 
-def api(offer: Offer, worker: Worker, limits: Limits) -> APIRouter:
+def api(models: ServedModels, worker: Worker, limits: Limits) -> APIRouter:
     """Scores, explanations, files, and what there is to choose from."""
     router = APIRouter(prefix="/api", responses=REFUSALS)
 
     @router.get("/metrics", response_class=Json, responses={200: {"model": MetricsAnswer}})
     def metrics() -> Response:
         """Every metric with its columns, and what may be set of it within which bounds."""
-        return Json({"metrics": offer.described})
+        return Json({"metrics": models.metric_descriptions})
 
     @router.get("/encoders", response_class=Json, responses={200: {"model": EncodersAnswer}})
     def encoders() -> Response:
         """The encoders that requests may name."""
-        return Json({"encoders": offer.described_encoders})
+        return Json({"encoders": models.encoder_descriptions})
 
     @router.post("/score", response_class=Json, responses={200: {"model": ScoreAnswer}})
     async def score(request: ScoreRequest) -> Response:
         """Score pairs by one metric or several."""
         segments = [pair.segment for pair in request.pairs]
         limits.check(segments)
-        wanted = [metric.wanted(offer) for metric in request.metrics]
+        wanted = [metric.wanted(models) for metric in request.metrics]
         results = await worker.score(segments, wanted)
-        return Json({"metrics": [scored(result, offer) for result in results]})
+        return Json({"metrics": [scored(result, models) for result in results]})
 
     @router.post("/explain", response_class=Json, responses={200: {"model": ExplainAnswer}})
     async def explain(request: ExplainRequest) -> Response:
         """Why a hypothesis scores as it does: units, costs, flow, additions, omissions."""
         limits.check([request.segment])
-        found = await worker.explain(request.segment, request.metric.wanted(offer))
-        return Json(_public(found, offer).to_dict())
+        found = await worker.explain(request.segment, request.metric.wanted(models))
+        return Json(_public(found, models).to_dict())
 
     @router.post("/explain/fragment", response_class=Response, responses=_HTML)
     async def fragment(request: FragmentRequest) -> Response:
         """The same as a piece of HTML, alone or beside another hypothesis or metric."""
-        asked = [(request.segment, request.metric.wanted(offer))]
+        asked = [(request.segment, request.metric.wanted(models))]
         if request.other is not None:
             hyp = request.hyp if request.other.hyp is None else request.other.hyp
             metric = request.other.metric or request.metric
-            asked.append(((hyp, request.refs), metric.wanted(offer)))
+            asked.append(((hyp, request.refs), metric.wanted(models)))
         limits.check([segment for segment, _ in asked])
         found = await asyncio.gather(*(worker.explain(*one) for one in asked))
-        shown = [_public(one, offer) for one in found]
+        shown = [_public(one, models) for one in found]
         return Response(await asyncio.to_thread(_drawn, shown), media_type="text/html")
 
     @router.post("/file", response_class=Json, responses=_TABLES, openapi_extra=_UPLOAD)
@@ -133,21 +133,21 @@ def api(offer: Offer, worker: Worker, limits: Limits) -> APIRouter:
         metric: Names = [HOUSE],  # noqa: B006
     ) -> Response:
         """Score the rows of a small table, sent as it is."""
-        wanted = [_named(name).wanted(offer) for name in metric]
+        wanted = [_named(name).wanted(models) for name in metric]
         segments = segments_of(await request.body(), format, limits.texts)
         limits.check(segments)
         results = await worker.score(segments, wanted)
         if output == "json":
             pairs = [{"hyp": hyp, "refs": list(refs)} for hyp, refs in segments]
-            return Json({"pairs": pairs, "metrics": [scored(r, offer) for r in results]})
+            return Json({"pairs": pairs, "metrics": [scored(r, models) for r in results]})
         headers = {"Content-Disposition": f'attachment; filename="scores.{output}"'}
         return Response(table(results, output), headers=headers, media_type=FORMATS[output])
 
     return router
 
 
-def _public(found: Explanation, offer: Offer) -> Explanation:
-    return replace(found, signature=offer.public(found.signature))
+def _public(found: Explanation, models: ServedModels) -> Explanation:
+    return replace(found, signature=models.public_signature(found.signature))
 
 
 def _drawn(found: Sequence[Explanation]) -> str:

@@ -22,7 +22,7 @@ from freight.errors import FreightError
 from freight.explain.explanation import Explanation
 from freight.kernels import set_threads
 from freight.serve.jobs import Busy, Gauges, Job, JobPiece, Late, Limits, Stopping
-from freight.serve.models import Offer, RequestedModel
+from freight.serve.models import RequestedMetric, ServedModels
 
 PAIRS, AREA = 256, 8_000_000
 """Where a batch ends: so many pairs, or characters squared: two pairs of 2,000 each."""
@@ -35,9 +35,9 @@ class Worker:
     """The thread, and the queue before it; all but its start and stop belongs to the event loop."""
 
     def __init__(
-        self, offer: Offer, limits: Limits, gauges: Gauges, threads: int | None = None
+        self, models: ServedModels, limits: Limits, gauges: Gauges, threads: int | None = None
     ) -> None:
-        self._offer, self._limits, self._gauges = offer, limits, gauges
+        self._models, self._limits, self._gauges = models, limits, gauges
         self._threads = threads
         self._queue: deque[Job] = deque()
         self._waiting = 0
@@ -68,19 +68,19 @@ class Worker:
         return self.ready and not self._stopping and self._thread.is_alive()
 
     async def score(
-        self, segments: Sequence[Segment], wanted: Sequence[RequestedModel]
+        self, segments: Sequence[Segment], wanted: Sequence[RequestedMetric]
     ) -> list[Result]:
         """One result a metric, or an error that says what to do."""
         return await self._ask(list(segments), wanted, explained=False)
 
-    async def explain(self, segment: Segment, wanted: RequestedModel) -> Explanation:
+    async def explain(self, segment: Segment, wanted: RequestedMetric) -> Explanation:
         """Why a hypothesis scores as it does."""
         found = await self._ask([segment], [wanted], explained=True)
         explanation: Explanation = found[0]
         return explanation
 
     async def _ask(
-        self, segments: list[Segment], wanted: Sequence[RequestedModel], explained: bool
+        self, segments: list[Segment], wanted: Sequence[RequestedMetric], explained: bool
     ) -> list[Any]:
         answer: asyncio.Future[list[Any]] = self._loop.create_future()
         job = Job(segments, tuple(dict.fromkeys(wanted)), explained, answer)
@@ -141,9 +141,9 @@ class Worker:
 
     def _warm(self) -> None:
         """The first requests would wait for weights, and for kernels to be compiled."""
-        for name in self._offer.metrics:
+        for name in self._models.metrics:
             try:
-                scorer = self._offer.scorer(self._offer.wanted(name))
+                scorer = self._models.scorer(self._models.requested_metric(name))
                 if scorer.parts and not self._stopping:
                     scorer.explain("A warm start.", ["A start that is warm."])
             except FreightError:  # IDF that is not learnt: those who ask are told
@@ -181,14 +181,14 @@ class Worker:
         return pieces
 
     def _work(self, pieces: Sequence[JobPiece]) -> None:
-        groups: dict[RequestedModel, list[JobPiece]] = {}
+        groups: dict[RequestedMetric, list[JobPiece]] = {}
         for piece in pieces:
             for wanted in piece.job.wanted:
                 groups.setdefault(wanted, []).append(piece)
-        scorers: dict[RequestedModel, Scorer] = {}
+        scorers: dict[RequestedMetric, Scorer] = {}
         for wanted, group in groups.items():
             try:
-                scorers[wanted] = self._offer.scorer(wanted)
+                scorers[wanted] = self._models.scorer(wanted)
             except Exception as error:
                 self._deliver((piece.job, error) for piece in group)
         self._encode([(scorers[one], groups[one]) for one in scorers])
@@ -215,7 +215,7 @@ class Worker:
                 continue
 
     def _read(
-        self, wanted: RequestedModel, scorer: Scorer, pieces: Sequence[JobPiece]
+        self, wanted: RequestedMetric, scorer: Scorer, pieces: Sequence[JobPiece]
     ) -> list[_Outcome]:
         """Score together; where that fails, each by itself, so that nobody pays for another."""
         try:

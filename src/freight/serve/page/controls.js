@@ -34,7 +34,7 @@ export class Chooser {
   // What a request says of it: only what differs from the metric's own defaults.
   get wanted() {
     const settings = { ...this.settings };
-    if (this.metric.unlearnt && !("idf" in settings)) settings.idf = null;
+    if (this.metric.needs_idf_texts && !("idf" in settings)) settings.idf = null;
     const wanted = { name: this.name, settings };
     if (this.encoder) wanted.encoder = this.encoder;
     if (this.layer !== null) wanted.layer = this.layer;
@@ -196,7 +196,7 @@ function spoken(value) {
 
 // Weighing by rarity can be left out of some metrics, and is all there is to others.
 function usable(metric) {
-  return !metric.unlearnt || metric.parameters.some((one) => one.name === "idf" && one.optional);
+  return !metric.needs_idf_texts || metric.parameters.some((one) => one.name === "idf" && one.optional);
 }
 
 function label(one) {
