@@ -27,9 +27,9 @@ import freight
 from freight.core.metric import Metric
 from freight.core.pipeline import Segment, chunks, encode_chunk, measured, price, read
 from freight.core.scoring import Scorer, score_stream
-from freight.encoders.cache.wrapper import device_of
-from freight.encoders.hidden_states import hidden_states
+from freight.core.types import device_of
 from freight.encoders.tokenizer import Tokens
+from freight.encoders.transformer import hidden_states
 
 METRICS: dict[str, tuple[str, dict[str, Any]]] = {
     "bert-score": ("bert-score", {}),
@@ -66,7 +66,7 @@ def main() -> None:
         model = library.AutoModel.from_pretrained(folder, dtype=dtype).to(arguments.device).eval()
         texts = sentences(2 * arguments.pairs)
         hyps, refs = texts[::2], texts[1::2]
-        tokens = encoder._tokeniser([*hyps, *refs])
+        tokens = encoder._tokenizer([*hyps, *refs])
         print(f"{encoder.identity.partition('/')[2]}, {len(hyps):,} pairs")
         for name in arguments.metric or METRICS:
             kind, settings = METRICS[name]

@@ -12,7 +12,7 @@ import pytest
 import freight
 from freight.data.languages import detect
 from freight.encoders.static import Static
-from freight.encoders.words import lowered, sentence_starts, tokeniser
+from freight.encoders.words import lowercase, sentence_starts, word_tokenizer
 from freight.errors import MissingPart, UnknownVocabulary
 
 TEXTS = {
@@ -84,14 +84,14 @@ WORDS = {
 @pytest.mark.parametrize("lang", WORDS)
 def test_words_and_where_they_stand(lang: str) -> None:
     text, words = WORDS[lang]
-    found = tokeniser(lang)(text)
+    found = word_tokenizer(lang)(text)
     assert found.texts == words.split()
     assert [text[a:b] for a, b in zip(found.start, found.end, strict=True)] == found.texts
 
 
 def test_japanese_of_any_length_with_half_characters() -> None:
     text = "東京" * 30_000 + "\ud800 タワー"
-    found = tokeniser("ja")(text)
+    found = word_tokenizer("ja")(text)
     assert found.texts.count("東京") >= 29_990
     assert found.texts[-1] == "タワー"
     assert found.end[-1] == len(text)
@@ -106,7 +106,7 @@ def test_japanese_says_what_found_its_words(
     monkeypatch.setitem(__import__("sys").modules, "sudachipy", None)
     monkeypatch.delattr("freight.encoders.words._THREAD.sudachi")
     with pytest.raises(MissingPart, match=r"pip install 'freight\[ja\]'"):
-        tokeniser("ja")("東京")
+        word_tokenizer("ja")("東京")
 
 
 @pytest.mark.parametrize(
@@ -126,11 +126,11 @@ def test_sentences_end_by_the_marks_of_the_script(text: str, sentences: list[str
 
 
 def test_lower_case_by_language() -> None:
-    assert lowered("IŞIK İYİ", "tr") == "ışık iyi"
-    assert lowered("DIŞ", "az") == "dış"
-    assert lowered("IS", "de") == "is"
-    assert lowered("Straße", "de") == "straße"
-    assert lowered("ΟΔΟΣ", "el") == "οδος"[:-1] + "ς"
+    assert lowercase("IŞIK İYİ", "tr") == "ışık iyi"
+    assert lowercase("DIŞ", "az") == "dış"
+    assert lowercase("IS", "de") == "is"
+    assert lowercase("Straße", "de") == "straße"
+    assert lowercase("ΟΔΟΣ", "el") == "οδος"[:-1] + "ς"
 
 
 def test_a_word_is_found_whatever_its_case_and_marks(tmp_path: Path) -> None:

@@ -87,11 +87,11 @@ def test_a_long_stream_changes_no_bit_on_a_gpu(tiny: Path) -> None:
     metrics = [freight.load(name, encoder=encoder) for name in ("lazy-emd", "emd")]
     texts = [document(5 + k % 50, k) for k in range(40_000)]
     encoder.prepare(texts[:5000])
-    encoder._tokeniser._helper._begun.join(60)
+    assert encoder._tokenizer.process.wait_until_started()
     together = freight.score_together(metrics, texts[::2], texts[1::2])
-    assert encoder._tokeniser._helper._process
-    assert encoder._recorder._known
-    assert encoder._recorder.able
+    assert encoder._tokenizer.process.wait_until_started()
+    assert encoder.cuda_graphs.captured
+    assert encoder.cuda_graphs.enabled
     memory = torch.cuda.memory_stats()
     assert memory["active_bytes.all.current"] == memory["allocated_bytes.all.current"]
     for k in range(0, 20_000, 1999):

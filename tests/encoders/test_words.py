@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.tokenize import NLTKWordTokenizer
 
-from freight.encoders.words import chinese, code, english, tokeniser, unicode_words
+from freight.encoders.words import chinese, code, english, unicode_words, word_tokenizer
 
 jieba.setLogLevel("WARNING")
 AWKWARD = [
@@ -60,5 +60,5 @@ def test_code_takes_identifiers_apart() -> None:
 def test_other_languages_break_where_unicode_does() -> None:
     found = unicode_words("L'été à 3.5 %, здравствуй-мир!").texts
     assert found == ["L'été", "à", "3.5", "%", ",", "здравствуй", "-", "мир", "!"]
-    assert tokeniser("de") is unicode_words
-    assert tokeniser(None) is tokeniser("en") is english
+    assert word_tokenizer("de") is unicode_words
+    assert word_tokenizer(None) is word_tokenizer("en") is english

@@ -315,14 +315,11 @@ def test_stopping_answers_what_waits_and_takes_nothing_new(
     assert isinstance(second, Stopping)
 
 
-def test_words_without_end_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    from freight.encoders import static
-
-    monkeypatch.setattr(static, "KEPT", 50)
-    metric: Any = freight.load("wmd")
+def test_words_without_end_do_not_fill_the_memory() -> None:
+    metric: Any = freight.load("wmd", encoder=freight.encoder("distilled", max_words=50))
     texts = [" ".join(f"word{k}x{j}" for j in range(30)) for k in range(4)]
     kept = [metric.score([text], [texts[0]])["distance"][0] for text in texts]
-    assert len(metric.encoder._store.ids) <= 60
+    assert len(metric.encoder._vocabulary.ids) <= 60
     again: Any = freight.load("wmd")
     fresh = again.score(texts, [texts[0]] * 4)["distance"]
     np.testing.assert_array_equal(kept, fresh)

@@ -284,12 +284,12 @@ def gpus() -> tuple[Gpu, ...]:
     """The devices, in torch's order."""
     import torch
 
-    from freight.encoders.batching import packs
+    from freight.encoders.batching import can_pack
 
     found = []
     for k in range(torch.cuda.device_count()):
         device, about = torch.device("cuda", k), torch.cuda.get_device_properties(k)
-        fits = packs("bert", torch.bfloat16, device)
+        fits = can_pack("bert", torch.bfloat16, device)
         capability = f"{about.major}.{about.minor}"
         precise = about.major >= 8
         found.append(Gpu(about.name, about.total_memory, capability, precise, fits))

@@ -22,8 +22,7 @@ from freight.core.pipeline import (
     encoders_of,
     read_chunk,
 )
-from freight.core.types import Encoder, Progress
-from freight.encoders.cache.wrapper import device_of
+from freight.core.types import Encoder, PreparingEncoder, Progress, device_of
 from freight.transport.devices import QUIET, begun_early, stream_for
 
 if TYPE_CHECKING:
@@ -54,8 +53,11 @@ def scored_chunks(
     sides = [stream_for("encoding", gpu) for gpu in gpus]
 
     def prepare(chunk: Chunk) -> Prepared:
-        able = [encoder for encoder in encoders_of(metrics) if hasattr(encoder, "prepare")]
-        return chunk, {encoder: encoder.prepare(chunk.texts) for encoder in able}
+        return chunk, {
+            encoder: encoder.prepare(chunk.texts)
+            for encoder in encoders_of(metrics)
+            if isinstance(encoder, PreparingEncoder)
+        }
 
     def encode(given: Prepared) -> tuple[Chunk, list[Encoded]]:
         chunk, prepared = given

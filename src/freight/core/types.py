@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntFlag
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -185,7 +185,11 @@ Progress = Callable[[float], None]
 
 
 class Encoder(Protocol):
-    """Turns texts into clouds; a light specification whose weights are loaded on first use."""
+    """Turns texts into clouds: the extension point for encoders of your own.
+
+    An encoder is a light, hashable specification whose weights are loaded on first use. It may also
+    have the optional abilities `NamedEncoder`, `PreparingEncoder` and `DeviceEncoder`.
+    """
 
     @property
     def depth(self) -> int:
@@ -202,6 +206,45 @@ class Encoder(Protocol):
     ) -> Cloud:
         """Vectors of these hidden states, 0 being the embeddings, for every unit of every text.
 
-        Without layers the units are found and nothing is computed.
+        Without layers the units are found and no vector is computed.
         """
         ...
+
+
+@runtime_checkable
+class NamedEncoder(Protocol):
+    """Optional ability of an encoder: a name by which `freight.encoder` finds it again."""
+
+    @property
+    def name(self) -> str:
+        """As given to `freight.encoder`."""
+        ...
+
+
+@runtime_checkable
+class PreparingEncoder(Protocol):
+    """Optional ability of an encoder: work on texts that needs no GPU, such as tokenizing."""
+
+    def prepare(self, texts: Sequence[str]) -> Any:
+        """Whatever `encode` then takes in place of these texts."""
+        ...
+
+
+@runtime_checkable
+class DeviceEncoder(Protocol):
+    """Optional ability of an encoder: vectors on another device than the CPU."""
+
+    @property
+    def torch_device(self) -> torch.device:
+        """Where the vectors of its clouds are; known without loading the weights."""
+        ...
+
+
+def device_of(encoder: Encoder) -> torch.device:
+    """Where the vectors of an encoder's clouds are."""
+    return encoder.torch_device if isinstance(encoder, DeviceEncoder) else torch.device("cpu")
+
+
+def name_of(encoder: Encoder) -> str:
+    """The name of an encoder, empty where it has none."""
+    return encoder.name if isinstance(encoder, NamedEncoder) else ""

@@ -1,9 +1,13 @@
-"""Encoders by name: a table of what there is, and the module that each is in."""
+"""Encoders turn texts into clouds of vectors; here they are found by name.
+
+An encoder of your own is any object with `depth`, `identity` and `encode`: the protocol
+`freight.core.types.Encoder`.
+"""
 
 from dataclasses import fields
 from typing import Any
 
-from freight.core.types import Encoder
+from freight.core.types import Encoder, name_of
 from freight.encoders.hashed import Hashed
 from freight.encoders.loading import EMBEDDED
 from freight.encoders.static import DISTILLED, Static
@@ -24,36 +28,36 @@ __all__ = [
 ENCODERS = {
     EMBEDDED: "all-MiniLM-L6-v2, installed by the extra `embedded`: works offline (the default)",
     "FOLDER": "any encoder of the transformers library in a folder, safetensors",
-    "NAME": "any encoder on the hub, fetched by transformers",
-    DISTILLED: "word vectors out of the embedded encoder: the default of word metrics",
-    "distilled:NAME": "word vectors out of any other encoder",
+    "NAME": "any encoder on the hub, downloaded by transformers",
+    DISTILLED: "word vectors from the embedded encoder: the default of word metrics",
+    "distilled:NAME": "word vectors from any other encoder",
     "static:FILE": "word vectors: word2vec .bin .vec .txt, fastText .bin, gensim .kv, .npz, or .gz",
     "hashed": "vectors from a hash of each word: for tests",
     "one-hot": "one-hot vectors of words: for tests",
 }
-_BEST = {EMBEDDED: 4, "all-MiniLM-L6-v2": 4, "e5-small": 8}
+_BEST_LAYERS = {EMBEDDED: 4, "all-MiniLM-L6-v2": 4, "e5-small": 8}
+_HASHED = {"hashed": False, "one-hot": True}
 
 
 def encoder(name: str | Encoder = EMBEDDED, **options: Any) -> Encoder:
-    """The encoder of this name, or the one given; `options` are its fields."""
+    """The encoder of this name with its options, or the encoder object that is given."""
     if not isinstance(name, str):
         if options:
             raise InvalidInput("give options with an encoder's name, not with an encoder")
         return name
-    kind: Any = _kind(name)
-    known = {field.name for field in fields(kind)} - {"name", "one_hot"}
-    unknown = set(options) - known
+    kind = _kind(name)
+    allowed = {field.name for field in fields(kind)} - {"name", "one_hot"}
+    unknown = set(options) - allowed
     if unknown:
-        has = ", ".join(sorted(known))
+        has = ", ".join(sorted(allowed))
         raise InvalidInput(f"{name} has no option {', '.join(sorted(unknown))}; there is {has}")
     if kind is Hashed:
-        return Hashed(one_hot=name == "one-hot", **options)
-    found: Encoder = kind(name, **options)
-    return found
+        return Hashed(one_hot=_HASHED[name], **options)
+    return kind(name, **options)
 
 
 def with_cache(chosen: str | Encoder = EMBEDDED, folder: str | None = None) -> Encoder:
-    """The encoder, remembering on disk what it encodes, in the user's cache or a folder."""
+    """The same encoder with a cache of vectors on disk, in the user's cache or a folder."""
     from freight.encoders.cache.disk import Cached
 
     return Cached(encoder(chosen), folder)
@@ -64,21 +68,21 @@ def is_static(name: object) -> bool:
     return isinstance(name, str) and _kind(name) is Static
 
 
-def _kind(name: str) -> type:
-    if name in ("hashed", "one-hot"):
+def _kind(name: str) -> type[Hashed] | type[Static] | type[Transformer]:
+    if name in _HASHED:
         return Hashed
     return Static if name.partition(":")[0] in ("static", DISTILLED) else Transformer
 
 
 def list_encoders() -> dict[str, str]:
-    """What there is to encode with, and what it is."""
+    """The names that `encoder` takes, each with a description."""
     return dict(ENCODERS)
 
 
 def best_layer(chosen: Encoder) -> int:
-    """The layer for matching tokens: known for some encoders, two thirds up the others.
+    """The layer for matching tokens: from a table for some encoders, else two thirds of the depth.
 
-    Word vectors have one layer, whatever they were distilled from.
+    Word vectors have one layer, whatever encoder they are distilled from.
     """
-    name = str(getattr(chosen, "name", "")).rstrip("/").rsplit("/", 1)[-1]
-    return min(_BEST.get(name, int(chosen.depth * 2 / 3 + 0.5)), chosen.depth)
+    name = name_of(chosen).rstrip("/").rsplit("/", 1)[-1]
+    return min(_BEST_LAYERS.get(name, int(chosen.depth * 2 / 3 + 0.5)), chosen.depth)

@@ -1,12 +1,14 @@
-"""From tokens to batches of fixed shape: windows over long texts, and where their vectors belong.
+"""From tokens to encoder batches of fixed shape: windows over long texts, padded or packed rows.
 
-A text that fits is one window. A longer one is cut into windows of full length at a stride of half,
-and the vectors of a token that several windows saw are averaged; the first window gives the opening
-special tokens and the last the closing ones.
+A text that fits into the model is one window. A longer text is split into windows of full length
+with a stride of half a window. The vectors of a token that several windows contain are averaged;
+the first window provides the opening special tokens and the last window the closing ones.
 
-Batches come from a fixed table: lengths are rounded up to a multiple of 8, long ones to coarser
-steps, and each length has as many rows as a budget of tokens has room for, at most 32, filled up
-with dummies. A text's vectors then have the same bits whatever its neighbours are.
+Batch shapes come from a fixed table, so that the vectors of a text have the same bits whatever
+other texts are in its batch. Padded batches: a length is rounded up to a multiple of 8, long ones
+to coarser steps, and each length has as many rows as fit into a budget of tokens, at most 32;
+missing rows are filled with dummies. Packed batches (GPUs with variable-length attention): windows
+stand end to end in one row of a fixed number of tokens, without padding between them.
 """
 
 from __future__ import annotations
@@ -22,26 +24,28 @@ from torch import Tensor
 from freight.transport.types import Array
 
 _STEP = 8
-_STEPS = 16
-"""Up to a power of two there are so many lengths, or fewer."""
-_ROWS = 32
+_LENGTHS_PER_OCTAVE = 16
+_MAX_ROWS = 32
 
 
-class Frame(NamedTuple):
-    """The special tokens around a text."""
+class SpecialTokens(NamedTuple):
+    """The ids of the special tokens before and after a text."""
 
     opening: tuple[int, ...]
     closing: tuple[int, ...]
 
     @property
-    def size(self) -> int:
-        """How many there are."""
+    def count(self) -> int:
+        """How many there are in all."""
         return len(self.opening) + len(self.closing)
 
 
-class Cut(NamedTuple):
-    """Windows packed end to end: their token ids with special ones, the unit that each belongs to
-    (-1 for nobody), and the text that each window is of.
+class Windows(NamedTuple):
+    """Windows packed end to end.
+
+    `ids` are token ids, special ones included; `units` is the unit of each token in the cloud (-1
+    for special tokens that were added to a window in the middle of a text); window k has the tokens
+    offsets[k] to offsets[k + 1] and belongs to the text owner[k].
     """
 
     ids: Array
@@ -51,54 +55,53 @@ class Cut(NamedTuple):
 
     @property
     def lengths(self) -> Array:
-        """The tokens of each window."""
+        """The number of tokens of each window."""
         return np.diff(self.offsets)
 
 
-class Shape(NamedTuple):
-    """Rows and tokens of an encoder batch."""
+class BatchShape(NamedTuple):
+    """Rows and tokens per row of an encoder batch."""
 
     rows: int
     length: int
 
 
 class TokenBatch(NamedTuple):
-    """What a model is given, arrays and plain numbers, and where it all belongs.
+    """The inputs of a model, arrays and plain numbers, and where their tokens come from.
 
-    `place` is where the tokens of the chosen windows are among all packed ones, `taken` where they
-    are in the batch, row after row.
+    Token `source[k]` of the packed windows is in the batch at `position[k]`, counted row by row.
     """
 
     arrays: dict[str, Array]
     numbers: dict[str, int]
-    place: Array
-    taken: Array
+    source: Array
+    position: Array
 
 
-def cut(ids: Array, offsets: Array, frame: Frame, limit: int) -> Cut:
-    """Packed texts as windows of at most `limit` tokens, their frame included."""
+def split_into_windows(ids: Array, offsets: Array, special: SpecialTokens, limit: int) -> Windows:
+    """Split packed texts into windows of at most `limit` tokens, special ones included."""
     units = np.arange(len(ids))
     if (np.diff(offsets) <= limit).all():
-        return Cut(ids, units, offsets, np.arange(len(offsets) - 1))
+        return Windows(ids, units, offsets, np.arange(len(offsets) - 1))
     pieces: list[Array] = []
     owner: list[int] = []
     for text, (first, last) in enumerate(pairwise(offsets.tolist())):
         fits = last - first <= limit
-        several = [units[first:last]] if fits else _windows(first, last, frame, limit)
-        pieces += several
-        owner += [text] * len(several)
+        windows = [units[first:last]] if fits else _text_windows(first, last, special, limit)
+        pieces += windows
+        owner += [text] * len(windows)
     packed = np.concatenate(pieces)
     sizes = np.array([len(piece) for piece in pieces])
-    lent = packed < 0  # special tokens of a window that are not the text's own
-    tokens = np.where(lent, ids[~packed], ids[packed])
+    added = packed < 0
+    tokens = np.where(added, ids[~packed], ids[packed])
     starts = np.concatenate(([0], np.cumsum(sizes)))
-    return Cut(tokens, np.where(lent, -1, packed), starts, np.array(owner))
+    return Windows(tokens, np.where(added, -1, packed), starts, np.array(owner))
 
 
-def _windows(first: int, last: int, frame: Frame, limit: int) -> list[Array]:
-    """One text's windows as units; ~unit is a special token whose vector belongs to nobody."""
-    opening, closing = len(frame.opening), len(frame.closing)
-    room, count = limit - frame.size, last - first - frame.size
+def _text_windows(first: int, last: int, special: SpecialTokens, limit: int) -> list[Array]:
+    """The windows of one text as units; ~unit is a special token whose vector is not used."""
+    opening, closing = len(special.opening), len(special.closing)
+    room, count = limit - special.count, last - first - special.count
     starts = [0]
     while starts[-1] + room < count:
         starts.append(starts[-1] + max(room // 2, 1))
@@ -115,21 +118,23 @@ def _windows(first: int, last: int, frame: Frame, limit: int) -> list[Array]:
     ]
 
 
-def shape_of(length: int, limit: int, budget: int) -> Shape:
-    """The shape of the batches in which windows of this length are encoded."""
-    step = max(_STEP, power(length) // _STEPS)
+def batch_shape(length: int, limit: int, budget: int) -> BatchShape:
+    """The shape of the padded batches in which windows of this length are encoded."""
+    step = max(_STEP, next_power_of_two(length) // _LENGTHS_PER_OCTAVE)
     rounded = min(-(-length // step) * step, max(limit, length))
-    return Shape(max(1, min(_ROWS, budget // rounded)), rounded)
+    return BatchShape(max(1, min(_MAX_ROWS, budget // rounded)), rounded)
 
 
-def power(number: int) -> int:
-    """The least power of two that is not smaller."""
+def next_power_of_two(number: int) -> int:
+    """The smallest power of two that is not below a number."""
     return 1 << (number - 1).bit_length()
 
 
-def batches(lengths: Array, limit: int, budget: int) -> Iterator[tuple[Shape, Array]]:
-    """Which windows go together, in fixed shapes, the longest first: memory fails early."""
-    shapes = {int(length): shape_of(int(length), limit, budget) for length in np.unique(lengths)}
+def plan_padded_batches(
+    lengths: Array, limit: int, budget: int
+) -> Iterator[tuple[BatchShape, Array]]:
+    """Which windows are encoded together; the longest first: a lack of memory shows early."""
+    shapes = {int(length): batch_shape(int(length), limit, budget) for length in np.unique(lengths)}
     rounded = np.array([shape.length for shape in shapes.values()])
     widths = rounded[np.searchsorted(list(shapes), lengths)]
     for shape in sorted(set(shapes.values()), key=lambda shape: -shape.length):
@@ -138,32 +143,35 @@ def batches(lengths: Array, limit: int, budget: int) -> Iterator[tuple[Shape, Ar
             yield shape, same[start : start + shape.rows]
 
 
-def padded_batch(shape: Shape, pieces: Cut, chosen: Array, padding: int) -> TokenBatch:
-    """A window a row; dummy rows attend to something, and stay finite."""
-    inside = np.arange(shape.length) < pieces.lengths[chosen, None]
-    place = ranges(pieces.offsets[chosen], pieces.lengths[chosen])
+def make_padded_batch(
+    shape: BatchShape, windows: Windows, chosen: Array, padding: int
+) -> TokenBatch:
+    """One window per row; a dummy row attends to its first token, so that it stays finite."""
+    inside = np.arange(shape.length) < windows.lengths[chosen, None]
+    source = ranges(windows.offsets[chosen], windows.lengths[chosen])
     ids = np.full(shape, padding, np.int64)
     mask = np.zeros(shape, np.int64)
     mask[:, 0] = 1
-    ids[: len(inside)][inside] = pieces.ids[place]
+    ids[: len(inside)][inside] = windows.ids[source]
     mask[: len(inside)][inside] = 1
-    return TokenBatch({"input_ids": ids, "attention_mask": mask}, {}, place, np.flatnonzero(inside))
+    arrays: dict[str, Array] = {"input_ids": ids, "attention_mask": mask}
+    return TokenBatch(arrays, {}, source, np.flatnonzero(inside))
 
 
 def ranges(starts: Array, sizes: Array) -> Array:
-    """Numbers from each start on, so many each, end to end."""
+    """The ranges of these starts and sizes, concatenated."""
     before = np.cumsum(sizes) - sizes
     return np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))
 
 
-ATTENTION = "freight_packed"
+PACKED_ATTENTION = "freight_packed"
 
 _FIRST_POSITIONS = {"bert": 0, "electra": 0, "roberta": 2, "xlm-roberta": 2, "camembert": 2}
-"""Model types that can be packed, with the number of a text's first position."""
+"""Model types whose batches can be packed, with the number of a text's first position."""
 
 
-def packs(model_type: str, dtype: torch.dtype, device: torch.device) -> bool:
-    """Whether this kind of model can be run so here."""
+def can_pack(model_type: str, dtype: torch.dtype, device: torch.device) -> bool:
+    """Whether batches of this kind of model can be packed on this device."""
     if device.type != "cuda" or dtype == torch.float32 or model_type not in _FIRST_POSITIONS:
         return False
     try:
@@ -173,18 +181,18 @@ def packs(model_type: str, dtype: torch.dtype, device: torch.device) -> bool:
     return torch.cuda.get_device_capability(device) >= (8, 0)
 
 
-def register() -> str:
-    """The name of our attention, known to `transformers` from now on."""
+def register_packed_attention() -> str:
+    """Register our variable-length attention in `transformers`, and return its name."""
     from transformers import AttentionInterface
     from transformers.masking_utils import AttentionMaskInterface
 
-    AttentionInterface.register(ATTENTION, _attend)
-    AttentionMaskInterface.register(ATTENTION, _unmasked)
-    return ATTENTION
+    AttentionInterface.register(PACKED_ATTENTION, _attend)
+    AttentionMaskInterface.register(PACKED_ATTENTION, _no_mask)
+    return PACKED_ATTENTION
 
 
-def packed_batches(lengths: Array, budget: int) -> Iterator[tuple[Shape, Array]]:
-    """Which windows go together in one row of so many tokens, the longest first."""
+def plan_packed_batches(lengths: Array, budget: int) -> Iterator[tuple[BatchShape, Array]]:
+    """Which windows go together into one row of `budget` tokens, the longest first."""
     order = np.argsort(-lengths, kind="stable")
     ends = np.cumsum(lengths[order])
     start = 0
@@ -192,33 +200,35 @@ def packed_batches(lengths: Array, budget: int) -> Iterator[tuple[Shape, Array]]
         before = ends[start - 1] if start else 0
         size = max(budget, int(lengths[order[start]]))
         stop = int(np.searchsorted(ends, before + size, "right"))
-        yield Shape(1, size), order[start:stop]
+        yield BatchShape(1, size), order[start:stop]
         start = stop
 
 
-def packed_batch(
-    shape: Shape, pieces: Cut, chosen: Array, padding: int, limit: int, model_type: str
+def make_packed_batch(
+    shape: BatchShape, windows: Windows, chosen: Array, padding: int, limit: int, model_type: str
 ) -> TokenBatch:
-    """The model's inputs, filled up with dummy texts, and where the tokens of each window are.
+    """All chosen windows in one row, filled up with dummy texts of at most `limit` tokens.
 
-    Texts of no length at all follow, up to a power of two, so that there are few shapes.
+    The list of text boundaries is filled up with empty texts to a power of two, so that there are
+    few shapes.
     """
-    sizes = pieces.lengths[chosen]
+    sizes = windows.lengths[chosen]
     used, room = int(sizes.sum()), shape.length
     fill = [min(limit, room - used - k) for k in range(0, room - used, limit)]
     bounds = np.concatenate(([0], np.cumsum([*sizes, *fill]))).astype(np.int32)
-    place = ranges(pieces.offsets[chosen], sizes)
+    source = ranges(windows.offsets[chosen], sizes)
     ids = np.full((1, room), padding, np.int64)
-    ids[0, :used] = pieces.ids[place]
+    ids[0, :used] = windows.ids[source]
     first = _FIRST_POSITIONS[model_type]
     positions = first + np.arange(room) - np.repeat(bounds[:-1], np.diff(bounds))
-    inputs: dict[str, Array] = {
+    arrays: dict[str, Array] = {
         "input_ids": ids,
         "position_ids": positions[None],
-        "cu_seq_lens_q": np.pad(bounds, (0, power(len(bounds)) - len(bounds)), "edge"),
+        "cu_seq_lens_q": np.pad(bounds, (0, next_power_of_two(len(bounds)) - len(bounds)), "edge"),
     }
     longest = max(int(sizes.max()), *fill, 1)
-    return TokenBatch(inputs, {"max_length_q": power(longest)}, place, np.arange(used))
+    numbers = {"max_length_q": next_power_of_two(longest)}
+    return TokenBatch(arrays, numbers, source, np.arange(used))
 
 
 def _attend(
@@ -239,9 +249,9 @@ def _attend(
     usual = scaling is None or scaling == query.shape[-1] ** -0.5
     options: dict[str, Any] = {} if usual else {"scale": scaling}
     bounds = cu_seq_lens_q, cu_seq_lens_q, max_length_q, max_length_q
-    found: Any = varlen_attn(sides[0], sides[1], sides[2], *bounds, **options)
-    return found[None], None
+    attended: Any = varlen_attn(sides[0], sides[1], sides[2], *bounds, **options)
+    return attended[None], None
 
 
-def _unmasked(*_: Any, **__: Any) -> None:
-    """Texts are told apart by where they begin, not by a mask."""
+def _no_mask(*_: Any, **__: Any) -> None:
+    """No mask is needed: the boundaries keep texts apart."""

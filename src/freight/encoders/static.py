@@ -1,10 +1,10 @@
-"""Word vectors: a unit for every word, the same vector wherever it stands."""
+"""Static word vectors: one unit per word, with the same vector in every context."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,13 @@ import torch
 from freight.core.types import Cloud, Encoder, Kind, Progress, Spans, UnitSpans
 from freight.encoders.loading import EMBEDDED
 from freight.encoders.transformer import Transformer
-from freight.encoders.word_vectors import Vectors, open_vectors
-from freight.encoders.words import Words, lowered, named, tokeniser
+from freight.encoders.word_vectors import WordVectors, open_vectors
+from freight.encoders.words import Words, describe_tokenizer, lowercase, word_tokenizer
 from freight.errors import InvalidInput
 from freight.transport.types import Array
 
-KEPT = 2**18
-"""Words of which vectors are held at once."""
+DISTILLED = "distilled"
+_LAYER = 0
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class Static:
     """Words of a text, looked up in a file of vectors, or distilled from an encoder.
 
     `name` is static:FILE, distilled (from the embedded encoder) or distilled:ENCODER. Words are
-    lower-cased unless told not to.
-    `lang` says how texts become words, one sentence after the other where `sentences` is set (so
-    that a full stop inside a text is a word of its own too). A word without a vector takes that of
-    the word `unknown`, where one is named; otherwise its vector is zero and its unit is marked.
+    lower-cased if `lower` is set. `lang` chooses how texts become words, sentence by sentence if
+    `sentences` is set (so that a full stop inside a text is a word of its own too). A word without
+    a vector takes that of the word `unknown`, if given; otherwise its vector is zero and its unit
+    is marked. At most `max_words` words are kept in memory.
     """
 
     name: str
@@ -41,10 +41,11 @@ class Static:
     lower: bool = True
     unknown: str | None = None
     sentences: bool = False
+    max_words: int = field(default=2**18, compare=False)
 
     @property
     def depth(self) -> int:
-        """There is one layer, 0."""
+        """Zero: there is one layer."""
         return 0
 
     @cached_property
@@ -52,7 +53,7 @@ class Static:
         """The file's hash or the encoder's identity, and how texts become words."""
         case = "lower" if self.lower else "cased"
         unknown = f"/unknown={self.unknown}" if self.unknown else ""
-        lang = f"{named(self.lang)}{' by sentence' if self.sentences else ''}"
+        lang = f"{describe_tokenizer(self.lang)}{' by sentence' if self.sentences else ''}"
         return f"{self._origin}/{lang}/{case}{unknown}"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -62,23 +63,23 @@ class Static:
     def encode(
         self, texts: Sequence[str], layers: Sequence[int], progress: Progress | None = None
     ) -> Cloud:
-        """A unit for every word of every text."""
+        """One unit for every word of every text."""
         if any(layer != 0 for layer in layers):
             raise InvalidInput(f"{self.name} has one layer, 0; there is no layer {max(layers)}")
-        split = tokeniser(self.lang, self.sentences)
-        found = [split(text) for text in texts]
-        words = [word for text in found for word in text.texts]
-        rows = self._store.rows(words)
-        sizes = np.array([len(text.texts) for text in found], np.int64)
+        tokenize = word_tokenizer(self.lang, self.sentences)
+        tokenized = [tokenize(text) for text in texts]
+        words = [word for text in tokenized for word in text.texts]
+        rows = self._vocabulary.rows(words)
+        sizes = np.array([len(text.texts) for text in tokenized], np.int64)
         offsets = np.concatenate(([0], np.cumsum(sizes)))
-        vectors = self._store.vectors[rows][:, None][:, : len(layers)]
+        vectors = self._vocabulary.vectors[rows][:, None][:, : len(layers)]
         return Cloud(
             texts=tuple(texts),
             layers=torch.as_tensor(vectors),
             offsets=offsets,
-            ids=self._store.ids[rows],
-            places=UnitSpans(lambda: _spans(found)),
-            kind=self._store.kinds[rows],
+            ids=self._vocabulary.ids[rows],
+            places=UnitSpans(lambda: _spans(tokenized)),
+            kind=self._vocabulary.kinds[rows],
             windowed=np.zeros(len(texts), bool),
             halved=np.zeros(len(texts), bool),
         )
@@ -86,7 +87,7 @@ class Static:
     @property
     def _origin(self) -> str:
         if self._teacher is not None:
-            return f"{self.name}({self._teacher.identity},layer {LAYER})"
+            return f"{self.name}({self._teacher.identity},layer {_LAYER})"
         with self._path.open("rb") as stream:
             return f"{self.name}@sha256-{hashlib.file_digest(stream, 'sha256').hexdigest()[:12]}"
 
@@ -100,64 +101,70 @@ class Static:
         return Path(self.name.removeprefix("static:")).expanduser()
 
     @cached_property
-    def _store(self) -> _Store:
-        source = Distilled(self._teacher) if self._teacher else open_vectors(self._path)
-        return _Store(source, self.unknown, self.lower, self.lang)
+    def _vocabulary(self) -> _Vocabulary:
+        source = DistilledVectors(self._teacher) if self._teacher else open_vectors(self._path)
+        return _Vocabulary(source, self.unknown, self.lower, self.lang, self.max_words)
 
 
-class _Store:
-    """The words seen so far, each with a row: its vector, a number of its own, what kind it is.
+class _Vocabulary:
+    """The words seen so far, each with a row: its vector, its id and its kind.
 
-    A word is kept as it was written, so that only a new one is lower-cased. Once there are more
-    than `KEPT` it starts afresh, or whoever sends words without end would fill the memory.
+    Keys are words as written, so that only new ones are lower-cased. It is cleared when it would
+    exceed `max_words`, so that endless new words do not fill the memory.
     """
 
     def __init__(
-        self, source: Vectors, unknown: str | None, lower: bool, lang: str | None = None
+        self,
+        source: WordVectors,
+        unknown: str | None,
+        lower: bool,
+        lang: str | None,
+        max_words: int,
     ) -> None:
         self._source, self._lower, self._lang = source, lower, lang
-        self._forget()
-        self._instead: Array | None = None
+        self._max_words = max_words
+        self._clear()
+        self._unknown_vector: Array | None = None
         if unknown is not None:
             known, vectors = source.look_up([unknown])
             if not known[0]:
-                raise InvalidInput(f"the vectors have no word {unknown!r} to stand for others")
-            self._instead = vectors[0]
+                raise InvalidInput(f"the vectors have no word {unknown!r} to use for unknown words")
+            self._unknown_vector = vectors[0]
 
     def rows(self, words: Sequence[str]) -> Array:
-        """The row of each word; words that are new are looked up all at once."""
+        """The row of each word; new words are looked up together."""
         distinct = dict.fromkeys(words)
         new = [word for word in distinct if word not in self._rows]
-        if new and len(self._rows) + len(new) > KEPT:
-            self._forget()
+        if new and len(self._rows) + len(new) > self._max_words:
+            self._clear()
             new = list(distinct)
         if new:
             self._add(new)
         return np.fromiter(map(self._rows.__getitem__, words), np.int64, len(words))
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._rows = dict[str, int]()
         self.vectors = np.empty((0, self._source.dim), np.float32)
         self.ids = np.empty(0, np.int64)
         self.kinds = np.empty(0, np.uint8)
 
     def _add(self, written: list[str]) -> None:
-        new = [lowered(word, self._lang) for word in written] if self._lower else list(written)
+        new = [lowercase(word, self._lang) for word in written] if self._lower else list(written)
         known, vectors = self._source.look_up(new)
         self._compose(new, known, vectors)
-        missing = Kind.UNKNOWN if self._instead is not None else Kind.UNKNOWN | Kind.ABSENT
-        if self._instead is not None:
-            vectors[~known] = self._instead
+        missing = Kind.UNKNOWN if self._unknown_vector is not None else Kind.UNKNOWN | Kind.ABSENT
+        if self._unknown_vector is not None:
+            vectors[~known] = self._unknown_vector
         marks = np.array([not any(map(str.isalnum, word)) for word in new])
         kinds = np.where(known, 0, int(missing)) | np.where(marks, int(Kind.PUNCTUATION), 0)
         first = len(self.ids)
         self._rows.update(zip(written, range(first, first + len(new)), strict=True))
         self.vectors = np.concatenate((self.vectors, vectors))
-        self.ids = np.concatenate((self.ids, [_number(word) for word in new]))
+        self.ids = np.concatenate((self.ids, [_word_id(word) for word in new]))
         self.kinds = np.concatenate((self.kinds, kinds.astype(np.uint8)))
 
     def _compose(self, words: list[str], known: Array, vectors: Array) -> None:
-        """Words that are unknown with their marks apart, looked up with letter and mark as one."""
+        """Look up unknown words again in NFC: letter and combining mark as one character."""
         composed = {k: normalize("NFC", words[k]) for k in np.flatnonzero(~known).tolist()}
         again = [k for k, word in composed.items() if word != words[k]]
         if not again:
@@ -167,31 +174,27 @@ class _Store:
             words[k] = composed[k]
 
 
-def _number(word: str) -> int:
+def _word_id(word: str) -> int:
     digest = hashlib.blake2b(word.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 2
 
 
-def _spans(found: list[Words]) -> Spans:
-    start = np.array([at for text in found for at in text.start], np.int64)
-    end = np.array([at for text in found for at in text.end], np.int64)
+def _spans(tokenized: list[Words]) -> Spans:
+    start = np.array([at for text in tokenized for at in text.start], np.int64)
+    end = np.array([at for text in tokenized for at in text.end], np.int64)
     return Spans(start, end, np.zeros(len(start), bool))
 
 
-DISTILLED = "distilled"
-LAYER = 0
-
-
-class Distilled:
-    """The mean of a word's sub-words in the embedding layer, the word standing alone."""
+class DistilledVectors:
+    """Word vectors from an encoder: the mean of a word's sub-words in the embedding layer."""
 
     def __init__(self, inner: Encoder) -> None:
         self._inner = inner
-        self.dim = int(inner.encode([""], [LAYER]).layers.shape[2])
+        self.dim = int(inner.encode([""], [_LAYER]).layers.shape[2])
 
     def look_up(self, words: Sequence[str]) -> tuple[Array, Array]:
-        """Every word has a vector, unless the encoder knows no part of it."""
-        cloud = self._inner.encode(words, [LAYER])
+        """Every word has a vector, unless all its sub-words are unknown to the encoder."""
+        cloud = self._inner.encode(words, [_LAYER])
         part = cloud.only(~cloud.having(Kind.SPECIAL | Kind.UNKNOWN))
         count = np.diff(part.offsets)
         sums = np.zeros((len(words), self.dim))

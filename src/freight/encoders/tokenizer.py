@@ -1,4 +1,4 @@
-"""Texts as tokens with their places: what a fast tokenizer of `transformers` knows of them."""
+"""Texts as tokens with their character spans, by a fast tokenizer of `transformers`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ import numpy as np
 import torch
 
 from freight.core.types import Cloud, Kind, Spans, UnitSpans
-from freight.encoders.batching import Frame, ranges
-from freight.encoders.tokenizer_process import Helper, Numbers, cleaned, token_ids
+from freight.encoders.batching import SpecialTokens, ranges
+from freight.encoders.tokenizer_process import (
+    TokenIds,
+    TokenizerProcess,
+    clean_texts,
+    token_ids,
+)
 from freight.errors import MissingPart
 from freight.transport.types import Array
 
@@ -30,51 +35,60 @@ class Tokens:
     places: UnitSpans
 
     def cloud(self, layers: torch.Tensor, windowed: Array, halved: Array) -> Cloud:
-        """These units with their vectors."""
-        units = self.ids, self.places, self.kind
-        return Cloud(self.texts, layers, self.offsets, *units, windowed, halved)
+        """The cloud of these tokens with the vectors (unit, layer, dim)."""
+        return Cloud(
+            texts=self.texts,
+            layers=layers,
+            offsets=self.offsets,
+            ids=self.ids,
+            places=self.places,
+            kind=self.kind,
+            windowed=windowed,
+            halved=halved,
+        )
 
 
-class Tokeniser:
-    """A tokenizer whose limits and padding are ours to decide."""
+class Tokenizer:
+    """A fast tokenizer of `transformers`, without its own truncation and padding."""
 
     def __init__(self, tokenizer: Any) -> None:
         if not tokenizer.is_fast:
             raise MissingPart(
-                f"{type(tokenizer).__name__} has no fast version, which places of tokens need;"
+                f"{type(tokenizer).__name__} has no fast version, which character spans need;"
                 " install the package that its conversion asks for, or use another model"
             )
         self._tokenizer = tokenizer
 
     def __call__(self, texts: Sequence[str]) -> Tokens:
-        """Tokenise; white space around a text is no part of it, and half a character is unknown."""
-        return self._tokens(texts, token_ids(self._whole(), texts))
+        """The tokens of texts, special ones included."""
+        return self._tokens(texts, token_ids(self._backend(), texts))
 
-    def beside(self, texts: Sequence[str]) -> Tokens:
-        """The same, found by a process of its own where there is much to do."""
-        return self._tokens(texts, self._helper(texts))
+    def tokenize_in_process(self, texts: Sequence[str]) -> Tokens:
+        """The same tokens, computed by a process of its own where there are many texts."""
+        return self._tokens(texts, self.process(texts))
 
     @cached_property
-    def _helper(self) -> Helper:
-        return Helper(self._whole)
+    def process(self) -> TokenizerProcess:
+        """The process for many texts; it is not started before it is worth it."""
+        return TokenizerProcess(self._backend)
 
-    def _tokens(self, texts: Sequence[str], numbers: Numbers) -> Tokens:
-        counts, found = numbers
-        offsets = np.concatenate(([0], np.cumsum(counts + self.frame.size)))
+    def _tokens(self, texts: Sequence[str], numbers: TokenIds) -> Tokens:
+        counts, inner_ids = numbers
+        offsets = np.concatenate(([0], np.cumsum(counts + self.special.count)))
         inner = self._inner(offsets)
         ids = np.zeros(int(offsets[-1]), np.int64)
         kind = np.full(len(ids), Kind.SPECIAL, np.uint8)
-        for place, token in enumerate(self.frame.opening):
+        for place, token in enumerate(self.special.opening):
             ids[offsets[:-1] + place] = token
-        for place, token in enumerate(self.frame.closing, -len(self.frame.closing)):
+        for place, token in enumerate(self.special.closing, -len(self.special.closing)):
             ids[offsets[1:] + place] = token
-        ids[inner] = found
-        kind[inner] = self._kinds[found]
+        ids[inner] = inner_ids
+        kind[inner] = self._kinds[inner_ids]
         places = UnitSpans(lambda: self._spans(texts, offsets))
         return Tokens(tuple(texts), offsets, ids, kind, places)
 
-    def _whole(self) -> Any:
-        """The tokenizer itself, cutting and padding nothing, whatever its file says of limits."""
+    def _backend(self) -> Any:
+        """The `tokenizers.Tokenizer`, without the truncation and padding its file may ask for."""
         fast = self._tokenizer.backend_tokenizer
         if fast.truncation is not None:
             fast.no_truncation()
@@ -83,41 +97,41 @@ class Tokeniser:
         return fast
 
     def _inner(self, offsets: Array) -> Array:
-        """The units that are no special tokens."""
-        opening = len(self.frame.opening)
-        return ranges(offsets[:-1] + opening, np.diff(offsets) - self.frame.size)
+        """The units that are not special tokens."""
+        opening = len(self.special.opening)
+        return ranges(offsets[:-1] + opening, np.diff(offsets) - self.special.count)
 
     def _spans(self, texts: Sequence[str], offsets: Array) -> Spans:
-        """Tokenises once more, since most of the time nobody asks."""
-        encodings = self._whole().encode_batch(cleaned(texts), add_special_tokens=False)
+        """Tokenize once more: spans are expensive, and most metrics do not need them."""
+        encodings = self._backend().encode_batch(clean_texts(texts), add_special_tokens=False)
         inner, total = self._inner(offsets), int(offsets[-1])
         lengths, leads = _margins(texts)
         start, end = np.zeros((2, total), np.int64)
-        for place in range(-len(self.frame.closing), 0):
+        for place in range(-len(self.special.closing), 0):
             start[offsets[1:] + place] = end[offsets[1:] + place] = lengths
-        owner = np.repeat(leads, np.diff(offsets) - self.frame.size)
+        owner = np.repeat(leads, np.diff(offsets) - self.special.count)
         bounds, words = _flat(encodings, len(inner))
         start[inner], end[inner] = bounds.T + owner
         word = np.full(total, -1)
         word[inner] = words
-        # Special tokens stand between texts, so a text never goes on with the one before.
+        # Special tokens between two texts keep a word from continuing in the next text.
         continued = (word >= 0) & (np.diff(word, prepend=-2) == 0)
-        if not self.frame.size:
+        if not self.special.count:
             continued[offsets[:-1][np.diff(offsets) > 0]] = False
         return Spans(start, end, continued)
 
     @cached_property
-    def frame(self) -> Frame:
-        """What the tokenizer puts around a text."""
-        found = self._tokenizer("a", return_special_tokens_mask=True, verbose=False)
-        ids, mask = found["input_ids"], found["special_tokens_mask"]
+    def special(self) -> SpecialTokens:
+        """The special tokens that the tokenizer puts around a text."""
+        example = self._tokenizer("a", return_special_tokens_mask=True, verbose=False)
+        ids, mask = example["input_ids"], example["special_tokens_mask"]
         opening = mask.index(0) if 0 in mask else 0
         closing = mask[::-1].index(0) if 0 in mask else 0
-        return Frame(tuple(ids[:opening]), tuple(ids[len(ids) - closing :]))
+        return SpecialTokens(tuple(ids[:opening]), tuple(ids[len(ids) - closing :]))
 
     @cached_property
     def padding(self) -> int:
-        """An id to fill up with; what it is does not matter."""
+        """The id of padding tokens; any id will do, since no vector depends on it."""
         return int(self._tokenizer.pad_token_id or 0)
 
     @cached_property
@@ -136,15 +150,15 @@ class Tokeniser:
 
 
 def _margins(texts: Sequence[str]) -> tuple[Array, Array]:
-    """The length of each text, and how much white space it starts with."""
+    """The length of each text, and the white space that it starts with."""
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     leads = (len(text) - len(text.lstrip()) for text in texts)
     return lengths, np.fromiter(leads, np.int64, len(texts))
 
 
 def _flat(encodings: list[Any], total: int) -> tuple[Array, Array]:
-    """Bounds (token, 2) and words of all encodings end to end; no word is -1."""
+    """Character bounds (token, 2) and word numbers of all encodings end to end; -1 is no word."""
     pairs = chain.from_iterable(e.offsets for e in encodings)
     bounds = np.fromiter(chain.from_iterable(pairs), np.int64, 2 * total).reshape(-1, 2)
-    found = (-1 if word is None else word for e in encodings for word in e.word_ids)
-    return bounds, np.fromiter(found, np.int64, total)
+    words = (-1 if word is None else word for e in encodings for word in e.word_ids)
+    return bounds, np.fromiter(words, np.int64, total)

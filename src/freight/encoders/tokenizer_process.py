@@ -1,6 +1,8 @@
-"""Texts as numbers of tokens; run as a program, for the process that has started it.
+"""Token ids of texts, computed here or in a process of its own.
 
-As a program it must start fast, so that nothing else of the package is imported here.
+Tokenizing creates Python objects by the thousand, which blocks the other threads of a process that
+feeds a GPU; `TokenizerProcess` moves it out. This file is also the program that runs in that
+process. It must start fast, so it imports nothing else of the package.
 """
 
 from __future__ import annotations
@@ -22,53 +24,136 @@ from weakref import finalize
 import numpy as np
 import numpy.typing as npt
 
-_TOGETHER = 1024
-_HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate, which is no character
+TokenIds = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]
+"""The number of tokens of each text, and the ids of all texts end to end.
 
-Numbers = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]
+A plain tuple, since it is pickled by a program whose classes have other names.
+"""
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_PIPE_BYTES = 2**20
 
 
-def token_ids(tokenizer: Any, texts: Sequence[str]) -> Numbers:
-    """How many tokens each text has, special ones aside, and the ids of all end to end.
+def token_ids(tokenizer: Any, texts: Sequence[str], chunk: int = 1024) -> TokenIds:
+    """The token ids of texts by a `tokenizers.Tokenizer`, without special tokens.
 
-    Some texts at a time: the tokenizer makes an object of each, and while thousands of those are
-    made or thrown away no other thread can do anything. Two threads, since one can read numbers off
-    while the other waits for the tokenizer.
+    It goes chunk by chunk: the tokenizer makes an object of each text, and no other thread can run
+    while thousands of them are created or freed. There are two threads, so that one reads ids while
+    the other waits for the tokenizer.
     """
-    if len(texts) <= _TOGETHER:
-        return _numbers(tokenizer, texts)
-    parts = [texts[k : k + _TOGETHER] for k in range(0, len(texts), _TOGETHER)]
+    if len(texts) <= chunk:
+        return _chunk_ids(tokenizer, texts)
+    parts = [texts[k : k + chunk] for k in range(0, len(texts), chunk)]
     with ThreadPoolExecutor(2) as pool:
-        counts, ids = zip(*pool.map(lambda part: _numbers(tokenizer, part), parts), strict=True)
+        counts, ids = zip(*pool.map(lambda part: _chunk_ids(tokenizer, part), parts), strict=True)
     return np.concatenate(counts), np.concatenate(ids)
 
 
-def _numbers(tokenizer: Any, texts: Sequence[str]) -> Numbers:
-    found = tokenizer.encode_batch_fast(cleaned(texts), add_special_tokens=False)
-    counts = np.fromiter(map(len, found), np.int64, len(found))
-    # A list a text, all at once, would send the garbage collector round and round.
-    ids = chain.from_iterable(encoding.ids for encoding in found)
+def _chunk_ids(tokenizer: Any, texts: Sequence[str]) -> TokenIds:
+    encodings = tokenizer.encode_batch_fast(clean_texts(texts), add_special_tokens=False)
+    counts = np.fromiter(map(len, encodings), np.int64, len(encodings))
+    # Making a list per text, all at once, would trigger the garbage collector again and again.
+    ids = chain.from_iterable(encoding.ids for encoding in encodings)
     return counts, np.fromiter(ids, np.int32, int(counts.sum()))
 
 
-def cleaned(texts: Sequence[str]) -> list[str]:
-    """White space around a text is no part of it, and half a character is unknown."""
-    return [_HALF.sub("\ufffd", text.strip()) for text in texts]
+def clean_texts(texts: Sequence[str]) -> list[str]:
+    """Texts without white space around them; lone surrogates become the replacement character."""
+    return [_LONE_SURROGATE.sub("\ufffd", text.strip()) for text in texts]
+
+
+class TokenizerProcess:
+    """Token ids from a process of its own, once it is running and has been checked.
+
+    Until then, for few texts, and after the process is lost, they are computed here: the result is
+    the same. The process is started by the first call with at least `min_texts` texts, and is used
+    if it agrees about the first `sample` of them.
+    """
+
+    def __init__(
+        self, tokenizer: Callable[[], Any], min_texts: int = 4096, sample: int = 256
+    ) -> None:
+        self._tokenizer, self._min_texts, self._sample = tokenizer, min_texts, sample
+        self._lock = Lock()
+        self._owner = os.getpid()
+        self._starting: Thread | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __call__(self, texts: Sequence[str]) -> TokenIds:
+        """The token ids of these texts, as `token_ids` gives them."""
+        with self._lock:
+            if self._process and self._owner == os.getpid():
+                process, self._process = self._process, None
+                try:
+                    answer = _ask(process, texts)
+                except (OSError, EOFError, pickle.UnpicklingError):  # the process is lost
+                    return token_ids(self._tokenizer(), texts)
+                self._process = process
+                return answer
+            if self._starting is None and len(texts) >= self._min_texts:
+                sample = texts[: self._sample]
+                self._starting = Thread(target=self._start, args=(sample,), daemon=True)
+                self._starting.start()
+        return token_ids(self._tokenizer(), texts)
+
+    def wait_until_started(self, timeout: float = 60) -> bool:
+        """Wait for a start that has begun, and say whether the process is in use."""
+        if self._starting is not None:
+            self._starting.join(timeout)
+        return self._process is not None
+
+    def _start(self, sample: Sequence[str]) -> None:
+        try:
+            tokenizer = self._tokenizer()
+            description = tokenizer.to_str(), tokenizer.encode_special_tokens
+            process = subprocess.Popen(
+                [sys.executable, "-P", __file__],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                pipesize=_PIPE_BYTES,
+            )  # fmt: skip
+            finalize(self, _stop, process)
+            _send(process, description)
+            answer = _ask(process, sample)
+        except Exception:  # a tokenizer that cannot be described, a program that cannot be started
+            return
+        counts, ids = token_ids(tokenizer, sample)
+        if np.array_equal(answer[0], counts) and np.array_equal(answer[1], ids):
+            self._process = process
+
+
+def _ask(process: subprocess.Popen[bytes], texts: Sequence[str]) -> TokenIds:
+    _send(process, list(texts))
+    answer: TokenIds = pickle.load(process.stdout)  # type: ignore[arg-type]
+    return answer
+
+
+def _send(process: subprocess.Popen[bytes], message: Any) -> None:
+    stream: Any = process.stdin
+    pickle.dump(message, stream, protocol=5)
+    stream.flush()
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Close its input, which ends the process."""
+    for stream in (process.stdin, process.stdout):
+        with suppress(OSError):  # unsent data of a process that is lost
+            stream.close()  # type: ignore[union-attr]
+    process.wait()
 
 
 def _serve() -> None:
-    """Answer lists of texts with their numbers, until nobody asks any more."""
+    """The program: answer lists of texts with their token ids until the input is closed."""
     from tokenizers import Tokenizer
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    asked, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    described, literal = pickle.load(asked)
-    tokenizer = Tokenizer.from_str(described)
-    tokenizer.encode_special_tokens = literal
+    description, encode_special_tokens = pickle.load(requests)
+    tokenizer = Tokenizer.from_str(description)
+    tokenizer.encode_special_tokens = encode_special_tokens
     while True:
         try:
-            texts = pickle.load(asked)
+            texts = pickle.load(requests)
         except EOFError:
             return
         pickle.dump(token_ids(tokenizer, texts), answers, protocol=5)
@@ -77,77 +162,3 @@ def _serve() -> None:
 
 if __name__ == "__main__":
     _serve()
-
-
-_WORTH = 4096
-_SAMPLE = 256
-_PIPE = 2**20
-
-
-class Helper:
-    """Numbers of tokens from a process of its own, once it is there and has been found right.
-
-    Until then, for few texts, and when the process is lost, they are found here: they are the same.
-    """
-
-    def __init__(self, tokenizer: Callable[[], Any]) -> None:
-        self._tokenizer = tokenizer
-        self._one = Lock()
-        self._owner = os.getpid()
-        self._begun: Thread | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def __call__(self, texts: Sequence[str]) -> Numbers:
-        """Those of these texts, as `token_ids` has them."""
-        with self._one:
-            if self._process and self._owner == os.getpid():
-                process, self._process = self._process, None
-                try:
-                    found = _answer(process, texts)
-                except (OSError, EOFError, pickle.UnpicklingError):  # it is lost, and not missed
-                    return token_ids(self._tokenizer(), texts)
-                self._process = process
-                return found
-            if self._begun is None and len(texts) >= _WORTH:
-                self._begun = Thread(target=self._begin, args=(texts[:_SAMPLE],), daemon=True)
-                self._begun.start()
-        return token_ids(self._tokenizer(), texts)
-
-    def _begin(self, sample: Sequence[str]) -> None:
-        """Start it, and trust it once it agrees about some texts."""
-        try:
-            tokenizer = self._tokenizer()
-            described = tokenizer.to_str(), tokenizer.encode_special_tokens
-            process = subprocess.Popen(
-                [sys.executable, "-P", __file__],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                pipesize=_PIPE,
-            )  # fmt: skip
-            finalize(self, _end, process)
-            _ask(process, described)
-            found = _answer(process, sample)
-        except Exception:  # a tokenizer that cannot be described, a program that cannot be started
-            return
-        counts, ids = token_ids(tokenizer, sample)
-        if np.array_equal(found[0], counts) and np.array_equal(found[1], ids):
-            self._process = process
-
-
-def _ask(process: subprocess.Popen[bytes], question: Any) -> None:
-    stream: Any = process.stdin
-    pickle.dump(question, stream, protocol=5)
-    stream.flush()
-
-
-def _answer(process: subprocess.Popen[bytes], texts: Sequence[str]) -> Numbers:
-    _ask(process, list(texts))
-    found: Numbers = pickle.load(process.stdout)  # type: ignore[arg-type]
-    return found
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """It ends when nobody can ask it any more."""
-    for stream in (process.stdin, process.stdout):
-        with suppress(OSError):  # what could not be asked any more
-            stream.close()  # type: ignore[union-attr]
-    process.wait()

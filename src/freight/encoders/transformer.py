@@ -1,54 +1,55 @@
 """Hidden states of a pretrained encoder, by folder or hub name, through `transformers`.
 
-Nothing is cut in silence: long texts are windowed. The model is stopped at the highest layer that
+Nothing is truncated: long texts are split into windows. The model stops at the highest layer that
 is asked for. Only safetensors are loaded, and no code from a repository unless asked.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from freight.core.types import Cloud, Progress
 from freight.encoders.batching import (
-    Cut,
-    Shape,
+    BatchShape,
     TokenBatch,
-    batches,
-    cut,
-    packed_batch,
-    packed_batches,
-    packs,
-    padded_batch,
-    register,
+    Windows,
+    can_pack,
+    make_packed_batch,
+    make_padded_batch,
+    plan_packed_batches,
+    plan_padded_batches,
+    register_packed_attention,
+    split_into_windows,
 )
-from freight.encoders.cuda_graphs import Recorder
-from freight.encoders.hidden_states import hidden_states
+from freight.encoders.cuda_graphs import CudaGraphs
 from freight.encoders.loading import EMBEDDED, embedded_folder, load_part
-from freight.encoders.tokenizer import Tokeniser, Tokens
+from freight.encoders.tokenizer import Tokenizer, Tokens
 from freight.errors import FreightError, InvalidInput
 from freight.transport.devices import sent
 from freight.transport.types import Array
 
 _RUNNING = RLock()
-"""Held while a model runs: states are caught inside it, each thread its own."""
+"""Held while a model runs: hidden states are taken by hooks, which two threads must not mix."""
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 @dataclass(frozen=True)
 class Transformer:
-    """A pretrained encoder: what to load, how precisely to run it, and where.
+    """A pretrained encoder: what to load, at which precision to run it, and where.
 
-    `device` is "auto" for a GPU where there is one; `budget` is how many tokens a batch has, by
+    `device` is "auto" for a GPU where there is one; `budget` is the number of tokens per batch, by
     default what suits the device.
     """
 
@@ -63,7 +64,7 @@ class Transformer:
         if self.dtype not in _DTYPES:
             raise InvalidInput(f"dtype={self.dtype!r}; there is {', '.join(_DTYPES)}")
         if self.budget is not None and self.budget < 1:
-            raise InvalidInput(f"budget={self.budget} leaves no room for a token")
+            raise InvalidInput(f"budget={self.budget} has no room for a token")
 
     def __getstate__(self) -> dict[str, Any]:
         """What pickles is the specification; weights are loaded again where they are needed."""
@@ -77,10 +78,10 @@ class Transformer:
     @property
     def identity(self) -> str:
         """Name, revision or hash of the weights, and what else the bits of a vector depend on."""
-        device = self._device.type
+        device = self.torch_device.type
         device += f"*{torch.get_num_threads()}" if device == "cpu" else ""
         shapes = "packed" if self._packs else "padded"
-        return f"{self.name}@{self._version}/{self.dtype}/{device}/{shapes}/{self._tokens}"
+        return f"{self.name}@{self._version}/{self.dtype}/{device}/{shapes}/{self._batch_tokens}"
 
     @cached_property
     def _version(self) -> str:
@@ -90,8 +91,8 @@ class Transformer:
         return getattr(self._config, "_commit_hash", None) or self.revision or "main"
 
     def prepare(self, texts: Sequence[str]) -> Tokens:
-        """What of encoding needs no model, to be done while the model is busy with other texts."""
-        return self._tokeniser.beside(texts)
+        """Tokenize, which can be done while the model encodes other texts."""
+        return self._tokenizer.tokenize_in_process(texts)
 
     def encode(
         self, texts: Sequence[str] | Tokens, layers: Sequence[int], progress: Progress | None = None
@@ -102,109 +103,121 @@ class Transformer:
                 raise InvalidInput(
                     f"layer {layer} is out of range; {self.name} has 0..{self.depth}"
                 )
-        tokens = texts if isinstance(texts, Tokens) else self._tokeniser(texts)
+        tokens = texts if isinstance(texts, Tokens) else self._tokenizer(texts)
         count, total = len(tokens.texts), int(tokens.offsets[-1])
-        store = torch.zeros((total, len(layers), self._width), device=self._device)
+        store = torch.zeros((total, len(layers), self._width), device=self.torch_device)
         halved = np.zeros(count, bool)
         if not layers or not count:
             return tokens.cloud(store, halved, halved)
-        pieces = cut(tokens.ids, tokens.offsets, self._tokeniser.frame, self._limit)
-        planned = list(self._planned(pieces))
+        windows = split_into_windows(
+            tokens.ids, tokens.offsets, self._tokenizer.special, self._limit
+        )
+        planned = list(self._plan(windows))
         work = sum(shape.rows * shape.length for shape, _ in planned)
         for shape, chosen in planned:
-            if self._fill(store, shape, pieces, chosen, layers):
-                halved[pieces.owner[chosen]] = True
+            if self._fill(store, shape, windows, chosen, layers):
+                halved[windows.owner[chosen]] = True
             if progress:
                 progress(shape.rows * shape.length / work)
         if self._packs:
             with _RUNNING:
-                self._recorder.record()
-        windowed = np.bincount(pieces.owner, minlength=count) > 1
+                self.cuda_graphs.capture()
+        windowed = np.bincount(windows.owner, minlength=count) > 1
         if windowed.any():
-            seen = np.bincount(pieces.units + 1, minlength=total + 1)[1:]
+            seen = np.bincount(windows.units + 1, minlength=total + 1)[1:]
             store /= torch.as_tensor(seen, device=store.device, dtype=store.dtype)[:, None, None]
         return tokens.cloud(store, windowed, halved)
 
-    def _planned(self, pieces: Cut) -> Iterator[tuple[Shape, Array]]:
-        """Which windows are encoded together, and in what shape."""
+    def _plan(self, windows: Windows) -> Iterator[tuple[BatchShape, Array]]:
+        """Which windows are encoded together, and in which shape."""
         if self._packs:
-            return packed_batches(pieces.lengths, self._tokens)
-        return batches(pieces.lengths, self._limit, self._tokens)
+            return plan_packed_batches(windows.lengths, self._batch_tokens)
+        return plan_padded_batches(windows.lengths, self._limit, self._batch_tokens)
 
     def _fill(
-        self, store: torch.Tensor, shape: Shape, pieces: Cut, chosen: Array, layers: Sequence[int]
+        self,
+        store: Tensor,
+        shape: BatchShape,
+        windows: Windows,
+        chosen: Array,
+        layers: Sequence[int],
     ) -> bool:
-        """Encode a batch into the store; in halves where memory runs out, and then say so."""
-        batch = self._batch(shape, pieces, chosen)
+        """Add the vectors of a batch to the store; true if memory ran out and it was halved."""
+        batch = self._batch(shape, windows, chosen)
         try:
             states = self._forward(batch, layers)
         except torch.OutOfMemoryError:
             if shape.rows == 1 and len(chosen) == 1:
                 raise FreightError(
-                    f"one text of {pieces.lengths[chosen[0]]} tokens does not fit in the memory of"
-                    f" {self._device}; use a smaller encoder, a shorter window or dtype='bfloat16'"
+                    f"one text of {windows.lengths[chosen[0]]} tokens does not fit in the memory of"
+                    f" {self.torch_device}; use a smaller encoder, a shorter window or"
+                    " dtype='bfloat16'"
                 ) from None
-            for half, part in self._halves(shape, pieces, chosen):
-                self._fill(store, half, pieces, part, layers)
+            for half, part in self._halves(shape, windows, chosen):
+                self._fill(store, half, windows, part, layers)
             return True
-        units = pieces.units[batch.place]
-        mine = units >= 0
-        where, taken = (sent(x, store.device) for x in (units[mine], batch.taken[mine]))
-        found = states.flatten(1, 2)[:, taken].transpose(0, 1)
-        store.index_add_(0, where, found.to(store.dtype))
+        units = windows.units[batch.source]
+        used = units >= 0
+        target, position = (sent(x, store.device) for x in (units[used], batch.position[used]))
+        vectors = states.flatten(1, 2)[:, position].transpose(0, 1)
+        store.index_add_(0, target, vectors.to(store.dtype))
         return False
 
-    def _halves(self, shape: Shape, pieces: Cut, chosen: Array) -> Iterator[tuple[Shape, Array]]:
+    def _halves(
+        self, shape: BatchShape, windows: Windows, chosen: Array
+    ) -> Iterator[tuple[BatchShape, Array]]:
         if self._packs:
-            for half, which in packed_batches(pieces.lengths[chosen], shape.length // 2):
-                yield half, chosen[which]
+            for half, members in plan_packed_batches(windows.lengths[chosen], shape.length // 2):
+                yield half, chosen[members]
             return
         rows = shape.rows // 2
         for start in range(0, len(chosen), rows):
-            yield Shape(rows, shape.length), chosen[start : start + rows]
+            yield BatchShape(rows, shape.length), chosen[start : start + rows]
 
-    def _batch(self, shape: Shape, pieces: Cut, chosen: Array) -> TokenBatch:
-        padding = self._tokeniser.padding
+    def _batch(self, shape: BatchShape, windows: Windows, chosen: Array) -> TokenBatch:
+        padding = self._tokenizer.padding
         if self._packs:
             kind = self._config.model_type
-            return packed_batch(shape, pieces, chosen, padding, self._limit, kind)
-        return padded_batch(shape, pieces, chosen, padding)
+            return make_packed_batch(shape, windows, chosen, padding, self._limit, kind)
+        return make_padded_batch(shape, windows, chosen, padding)
 
-    def _forward(self, batch: TokenBatch, layers: Sequence[int]) -> torch.Tensor:
+    def _forward(self, batch: TokenBatch, layers: Sequence[int]) -> Tensor:
         with _RUNNING:
             if self._packs:
-                return self._recorder.states(batch, layers)
-            arrays = {name: sent(x, self._device) for name, x in batch.arrays.items()}
+                return self.cuda_graphs.states(batch, layers)
+            arrays = {name: sent(x, self.torch_device) for name, x in batch.arrays.items()}
             return hidden_states(self._model, {**arrays, **batch.numbers}, layers)
 
     @cached_property
-    def _recorder(self) -> Recorder:
-        return Recorder(self._model)
+    def cuda_graphs(self) -> CudaGraphs:
+        """The graphs of its batch shapes; used where batches are packed."""
+        return CudaGraphs(partial(hidden_states, self._model), self._model.device)
 
     @cached_property
     def _packs(self) -> bool:
-        return packs(self._config.model_type, _DTYPES[self.dtype], self._device)
+        return can_pack(self._config.model_type, _DTYPES[self.dtype], self.torch_device)
 
     @cached_property
-    def _tokens(self) -> int:
-        """How many tokens a batch has; those that fit into its cache suit a CPU."""
-        padded = 2**12 if self._device.type == "cuda" else 2**9
+    def _batch_tokens(self) -> int:
+        """The number of tokens per batch; on a CPU a batch is to fit into the processor's cache."""
+        padded = 2**12 if self.torch_device.type == "cuda" else 2**9
         return self.budget or (2**15 if self._packs else padded)
 
     @cached_property
-    def _device(self) -> torch.device:
+    def torch_device(self) -> torch.device:
+        """Where the model runs, and where the vectors of its clouds are."""
         if self.device == "auto":
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         try:
-            found = torch.device(self.device)
+            device = torch.device(self.device)
         except RuntimeError:
             raise InvalidInput(
                 f"device={self.device!r}; there is auto, cpu, cuda, cuda:1"
             ) from None
-        if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
-            there = torch.cuda.device_count()
-            raise InvalidInput(f"device={self.device!r}, and {there} GPUs can be seen; try cpu")
-        return found
+        if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+            count = torch.cuda.device_count()
+            raise InvalidInput(f"device={self.device!r}, and {count} GPUs can be seen; try cpu")
+        return device
 
     @cached_property
     def _folder(self) -> Path | None:
@@ -224,29 +237,29 @@ class Transformer:
         return self._load(AutoConfig)
 
     @cached_property
-    def _tokeniser(self) -> Tokeniser:
+    def _tokenizer(self) -> Tokenizer:
         from transformers import AutoTokenizer
 
         spaced = self._config.model_type in ("roberta", "longformer", "bart", "gpt2")
         options = {"add_prefix_space": True} if spaced else {}
-        return Tokeniser(self._load(AutoTokenizer, **options))
+        return Tokenizer(self._load(AutoTokenizer, **options))
 
     @cached_property
     def _model(self) -> Any:
         from transformers import AutoModel
-        from transformers.utils import logging as talk
+        from transformers.utils import logging as transformers_logging
 
-        logging: Any = talk
+        logging: Any = transformers_logging
         shown = logging.is_progress_bar_enabled()
         logging.disable_progress_bar()
         try:
-            options = {"attn_implementation": register()} if self._packs else {}
+            options = {"attn_implementation": register_packed_attention()} if self._packs else {}
             precision = _DTYPES[self.dtype]
             model = self._load(AutoModel, use_safetensors=True, dtype=precision, **options)
         finally:
             if shown:
                 logging.enable_progress_bar()
-        return model.to(self._device).eval()
+        return model.to(self.torch_device).eval()
 
     def _load(self, kind: Any, **options: Any) -> Any:
         return load_part(
@@ -264,18 +277,18 @@ class Transformer:
 
     @cached_property
     def _limit(self) -> int:
-        """The most tokens that the model has positions for, special ones included."""
+        """The number of tokens that the model has positions for, special ones included."""
         positions = getattr(self._config, "max_position_embeddings", None)
         if not positions or positions < 0:
             return 512
-        named = self._model.named_modules()
-        table = next((m for name, m in named if name.endswith("position_embeddings")), None)
+        modules = self._model.named_modules()
+        table = next((m for name, m in modules if name.endswith("position_embeddings")), None)
         padding = getattr(table, "padding_idx", None)
         return int(positions) - (0 if padding is None else int(padding) + 1)
 
 
 def file_digest(folder: Path, *patterns: str) -> str:
-    """The sha256 of a folder's file, or of the digests of its files, in the order of names."""
+    """The sha256 of the one file that matches, or of the digests of several, ordered by name."""
     digests = []
     for path in sorted(path for pattern in patterns for path in folder.glob(pattern)):
         with path.open("rb") as stream:
@@ -283,3 +296,47 @@ def file_digest(folder: Path, *patterns: str) -> str:
     return (
         digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
     )
+
+
+class _Stop(Exception):
+    """Raised inside the model at the highest layer that is wanted."""
+
+
+@torch.inference_mode()
+def hidden_states(model: Any, inputs: Mapping[str, Any], layers: Sequence[int]) -> Tensor:
+    """The states (layer, row, token, dim) of these layers; 0 is the input of the first one.
+
+    Layers above the highest one wanted are not run. The last state is taken from the model's own
+    list, since some models normalize it once more.
+    """
+    blocks = _blocks(model)
+    if blocks is None or max(layers) >= len(blocks):
+        states = model(**inputs, output_hidden_states=True).hidden_states
+        return torch.stack([states[layer] for layer in layers])
+    inputs_of: dict[int, Tensor] = {}
+    with ExitStack() as hooks, suppress(_Stop):
+        for layer in range(max(layers) + 1):
+            handle = blocks[layer].register_forward_pre_hook(
+                _capture_input(inputs_of, layer, max(layers)), with_kwargs=True
+            )
+            hooks.callback(handle.remove)
+        model(**inputs)
+    return torch.stack([inputs_of[layer] for layer in layers])
+
+
+def _capture_input(inputs_of: dict[int, Tensor], layer: int, top: int) -> Any:
+    def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        inputs_of[layer] = args[0] if args else kwargs["hidden_states"]
+        if layer == top:
+            raise _Stop
+
+    return hook
+
+
+def _blocks(model: Any) -> nn.ModuleList | None:
+    """The list of the model's layers, where it has one."""
+    depth = model.config.num_hidden_layers
+    for module in model.modules():
+        if isinstance(module, nn.ModuleList) and len(module) == depth:
+            return module
+    return None

@@ -1,4 +1,7 @@
-"""Files of word vectors: mapped into memory, scanned once for where words are, read on demand."""
+"""Files of word vectors: mapped into memory, scanned once for their words, read on demand.
+
+The scanning of word2vec's formats is compiled (numba), since such files have millions of words.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from freight.errors import InvalidInput, MissingPart
+from freight.folders import user_cache
 from freight.kernels import kernel
 from freight.transport.types import Array
 
 _FASTTEXT = 793712314  # the number that a fastText model begins with
 
 
-class Vectors(Protocol):
-    """Words with a vector each."""
+class WordVectors(Protocol):
+    """Vectors of words, from whatever source."""
 
     dim: int
 
@@ -28,11 +32,11 @@ class Vectors(Protocol):
         ...
 
 
-def open_vectors(path: Path) -> Vectors:
+def open_vectors(path: Path) -> WordVectors:
     """The vectors in a file: word2vec .bin .vec .txt, fastText .bin, gensim .kv, .npz; or gzip."""
     if not path.is_file():
         raise InvalidInput(f"there is no file of vectors {path}")
-    plain = _unpacked(path) if path.suffix == ".gz" else path
+    plain = _decompressed(path) if path.suffix == ".gz" else path
     kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if kind not in FORMATS:
         raise InvalidInput(f"{path} ends in none of {' '.join(FORMATS)} (or .gz of them)")
@@ -44,8 +48,8 @@ def open_vectors(path: Path) -> Vectors:
         raise InvalidInput(f"{path} is not a file of vectors: {error}") from None
 
 
-class _Scanned:
-    """Word2vec's formats: words are found by hash, and vectors stay on disk until asked for."""
+class _Word2VecFile:
+    """Word2vec's formats: words are looked up by hash, vectors are read when they are needed."""
 
     def __init__(self, path: Path, binary: bool) -> None:
         self._bytes = np.asarray(np.memmap(path, np.uint8, "r"))
@@ -70,23 +74,23 @@ class _Scanned:
         )  # fmt: skip
         known = rows >= 0
         vectors = np.zeros((len(words), self.dim), np.float32)
-        vectors[known] = self._read(rows[known])
+        vectors[known] = self._read_vectors(rows[known])
         return known, vectors
 
-    def _read(self, rows: Array) -> Array:
+    def _read_vectors(self, rows: Array) -> Array:
         if self._binary:
             where = self._values[rows][:, None] + np.arange(4 * self.dim)
             return self._bytes[where].view(np.float32)
-        found = np.empty((len(rows), self.dim), np.float32)
+        vectors = np.empty((len(rows), self.dim), np.float32)
         for place, row in enumerate(rows):
             begin = int(self._values[row])
             stop = int(self._begins[row + 1]) if row + 1 < len(self._begins) else len(self._bytes)
-            found[place] = self._bytes[begin:stop].tobytes().split()[: self.dim]
-        return found
+            vectors[place] = self._bytes[begin:stop].tobytes().split()[: self.dim]
+        return vectors
 
 
-class _Named:
-    """Vectors under names that something else has loaded."""
+class _LoadedVectors:
+    """Vectors that are in memory, or that gensim has mapped."""
 
     def __init__(self, places: dict[str, int], vectors: Array) -> None:
         self._places, self._vectors, self.dim = places, vectors, int(vectors.shape[1])
@@ -98,8 +102,8 @@ class _Named:
         return rows >= 0, vectors
 
 
-class _SubWords:
-    """gensim's fastText vectors, which make up a vector for a word that they do not know."""
+class _SubwordVectors:
+    """gensim's fastText vectors, which compose a vector for an unknown word from its n-grams."""
 
     def __init__(self, keyed: Any) -> None:
         self._keyed, self.dim = keyed, int(keyed.vector_size)
@@ -109,44 +113,44 @@ class _SubWords:
         for place, word in enumerate(words):
             try:
                 vectors[place] = self._keyed.get_vector(word)
-            except KeyError:  # not even an n-gram of it is known
+            except KeyError:  # no n-gram of it is known
                 continue
             known[place] = True
         return known, vectors
 
 
-def _binary(path: Path) -> Vectors:
+def _open_binary(path: Path) -> WordVectors:
     with path.open("rb") as stream:
         if int.from_bytes(stream.read(4), "little") == _FASTTEXT:
-            return _SubWords(_gensim("fasttext").load_facebook_vectors(str(path)))
-    return _Scanned(path, binary=True)
+            return _SubwordVectors(_gensim("fasttext").load_facebook_vectors(str(path)))
+    return _Word2VecFile(path, binary=True)
 
 
-def _text(path: Path) -> Vectors:
-    return _Scanned(path, binary=False)
+def _open_text(path: Path) -> WordVectors:
+    return _Word2VecFile(path, binary=False)
 
 
-def _keyed(path: Path) -> Vectors:
+def _open_gensim(path: Path) -> WordVectors:
     keyed = _gensim("keyedvectors").KeyedVectors.load(str(path), mmap="r")
     if hasattr(keyed, "vectors_ngrams"):
-        return _SubWords(keyed)
-    return _Named(keyed.key_to_index, keyed.vectors)
+        return _SubwordVectors(keyed)
+    return _LoadedVectors(keyed.key_to_index, keyed.vectors)
 
 
-def _arrays(path: Path) -> Vectors:
-    with np.load(path, allow_pickle=False) as found:
-        words, vectors = found["words"], found["vectors"]
+def _open_npz(path: Path) -> WordVectors:
+    with np.load(path, allow_pickle=False) as arrays:
+        words, vectors = arrays["words"], arrays["vectors"]
     if vectors.ndim != 2 or len(words) != len(vectors):
         raise InvalidInput(f"{path} has {len(words)} words but vectors of shape {vectors.shape}")
-    return _Named({str(word): row for row, word in enumerate(words)}, vectors)
+    return _LoadedVectors({str(word): row for row, word in enumerate(words)}, vectors)
 
 
-FORMATS: dict[str, Callable[[Path], Vectors]] = {
-    ".bin": _binary,
-    ".vec": _text,
-    ".txt": _text,
-    ".kv": _keyed,
-    ".npz": _arrays,
+FORMATS: dict[str, Callable[[Path], WordVectors]] = {
+    ".bin": _open_binary,
+    ".vec": _open_text,
+    ".txt": _open_text,
+    ".kv": _open_gensim,
+    ".npz": _open_npz,
 }
 
 
@@ -160,7 +164,7 @@ def _gensim(module: str) -> Any:
 
 
 def _header(data: Array, binary: bool) -> tuple[int, int, int]:
-    """How many words there are, of how many dimensions, and where they begin."""
+    """The number of words (-1 if unknown) and of dimensions, and where the words start."""
     newline = np.flatnonzero(data[: 2**16] == ord("\n"))
     if not len(newline):
         raise InvalidInput("it has no first line")
@@ -172,12 +176,11 @@ def _header(data: Array, binary: bool) -> tuple[int, int, int]:
     return -1, len(line) - 1, 0  # GloVe's files have no such line
 
 
-def _unpacked(path: Path) -> Path:
-    """A plain copy of a compressed file in the user's cache, made once for each state of it."""
+def _decompressed(path: Path) -> Path:
+    """A plain copy of a compressed file in the user's cache, made again when the file changes."""
     state = path.stat()
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     name = f"{path.stem}-{state.st_size}-{state.st_mtime_ns}{Path(path.stem).suffix}"
-    plain = root / "freight" / "unpacked" / name
+    plain = user_cache("unpacked") / name
     if not plain.is_file():
         plain.parent.mkdir(parents=True, exist_ok=True)
         part = plain.with_name(f"{name}.{os.getpid()}.part")
@@ -196,14 +199,14 @@ _SPACE, _NEWLINE, _RETURN = 32, 10, 13
 
 @kernel
 def scan_binary(data: Array, start: int, count: int, dim: int) -> tuple[Array, Array, Array]:
-    """Where words begin, how long they are, and where their values begin: word2vec's binary."""
+    """Where words start, their lengths, and where their values start: word2vec's binary format."""
     begins, lengths, values = (
         np.empty(count, np.int64),
         np.empty(count, np.int64),
         np.empty(count, np.int64),
     )
-    at, found = start, 0
-    while found < count:
+    at, rows = start, 0
+    while rows < count:
         while at < data.size and data[at] == _NEWLINE:
             at += 1
         begin = at
@@ -211,19 +214,19 @@ def scan_binary(data: Array, start: int, count: int, dim: int) -> tuple[Array, A
             at += 1
         if at + 1 + 4 * dim > data.size:
             break
-        begins[found], lengths[found], values[found] = begin, at - begin, at + 1
+        begins[rows], lengths[rows], values[rows] = begin, at - begin, at + 1
         at += 1 + 4 * dim
-        found += 1
-    return begins[:found], lengths[:found], values[:found]
+        rows += 1
+    return begins[:rows], lengths[:rows], values[:rows]
 
 
 @kernel
 def scan_text(data: Array, start: int, count: int, dim: int) -> tuple[Array, Array, Array]:
-    """The same for lines of text; a word may hold spaces, its values are the last of the line."""
+    """The same for lines of text; a word may contain spaces, its values end the line."""
     capacity = 1024 if count < 0 else count
     begins = np.empty(capacity, np.int64)
     lengths, values = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
-    at, found = start, 0
+    at, rows = start, 0
     while at < data.size:
         end = at
         while end < data.size and data[end] != _NEWLINE:
@@ -237,17 +240,17 @@ def scan_text(data: Array, start: int, count: int, dim: int) -> tuple[Array, Arr
             if data[place] == _SPACE:
                 spaces += 1
         if spaces == dim and place > at:
-            if found == capacity:
-                begins, lengths = _twice(begins), _twice(lengths)
-                values, capacity = _twice(values), 2 * capacity
-            begins[found], lengths[found], values[found] = at, place - at, place + 1
-            found += 1
+            if rows == capacity:
+                begins, lengths = _doubled(begins), _doubled(lengths)
+                values, capacity = _doubled(values), 2 * capacity
+            begins[rows], lengths[rows], values[rows] = at, place - at, place + 1
+            rows += 1
         at = end + 1
-    return begins[:found], lengths[:found], values[:found]
+    return begins[:rows], lengths[:rows], values[:rows]
 
 
 @kernel
-def _twice(values: Array) -> Array:
+def _doubled(values: Array) -> Array:
     longer = np.empty(2 * values.size, np.int64)
     longer[: values.size] = values
     return longer
@@ -255,10 +258,10 @@ def _twice(values: Array) -> Array:
 
 @kernel
 def _hash(data: Array, begin: int, length: int) -> np.uint64:
-    found = np.uint64(14695981039346656037)  # FNV-1a
+    value = np.uint64(14695981039346656037)  # FNV-1a
     for at in range(begin, begin + length):
-        found = (found ^ np.uint64(data[at])) * np.uint64(1099511628211)
-    return found
+        value = (value ^ np.uint64(data[at])) * np.uint64(1099511628211)
+    return value
 
 
 @kernel
@@ -281,7 +284,7 @@ def find_words(
     begins: Array,
     lengths: Array,
 ) -> Array:
-    """The row of each word that is asked for, the first where there are several; -1 where none."""
+    """The row of each word that is looked up, the first of several; -1 if there is none."""
     rows = np.full(asked_begins.size, -1, np.int64)
     for k in range(asked_begins.size):
         wanted = _hash(asked, asked_begins[k], asked_lengths[k])

@@ -1,4 +1,4 @@
-"""Texts as words with their places: one function a language, chosen by its name."""
+"""Texts as words with their character spans: one function per language, chosen by its code."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from freight.errors import MissingPart
 
 
 class Words(NamedTuple):
-    """The words and marks of a text, and the characters that each stands for.
+    """The words and punctuation marks of a text, with the characters where each starts and ends.
 
-    Three lists rather than a list of triples: these are made by the million.
+    Three lists rather than a list of triples: these are created by the million.
     """
 
     texts: list[str]
@@ -25,56 +25,56 @@ class Words(NamedTuple):
     end: list[int]
 
     def add(self, text: str, start: int) -> None:
-        """A word that is written as it is."""
+        """Add a word that has the same characters as the text."""
         self.texts.append(text)
         self.start.append(start)
         self.end.append(start + len(text))
 
     def extend(self, other: Words, by: int = 0) -> None:
-        """Words that were found further on."""
+        """Add the words of a part of the text that starts at character `by`."""
         self.texts.extend(other.texts)
         self.start.extend([at + by for at in other.start])
         self.end.extend([at + by for at in other.end])
 
 
-Tokeniser = Callable[[str], Words]
+WordTokenizer = Callable[[str], Words]
 
 
-def tokeniser(lang: str | None, sentences: bool = False) -> Tokeniser:
-    """How texts of a language become words, sentence by sentence or as a whole; else English."""
+def word_tokenizer(lang: str | None, sentences: bool = False) -> WordTokenizer:
+    """How texts of a language (English if none) become words, as a whole or by sentence."""
     split = _BY_LANGUAGE.get(lang or "en", unicode_words)
     return partial(_by_sentence, split) if sentences else split
 
 
-def named(lang: str | None) -> str:
-    """The language with what finds its words, where that changes from version to version."""
+def describe_tokenizer(lang: str | None) -> str:
+    """The language, with the versions of its tokenizer where words may change with them."""
     if lang != "ja":
         return lang or "en"
     _sudachi()
     return f"ja(SudachiPy {version('sudachipy')},{_DICTIONARY} {version(_DICTIONARY)})"
 
 
-def lowered(word: str, lang: str | None = None) -> str:
-    """In lower case; in Turkish and Azeri the dot of an i stays what it is."""
-    if lang in _DOTTED:
+def lowercase(word: str, lang: str | None = None) -> str:
+    """A word in lower case; in Turkish and Azeri I becomes ı and İ becomes i."""
+    if lang in _DOTTED_I:
         word = word.replace("İ", "i").replace("I", "ı")
     return word.lower()
 
 
 def sentence_starts(text: str) -> list[int]:
-    """Where sentences begin: at the beginning, and after a full stop and white space."""
+    """Where sentences start: at 0, and after a sentence mark and white space."""
     return [0, *(end.end() for end in _SENTENCE_END.finditer(text))]
 
 
 def english(text: str) -> Words:
-    """Words as NLTKWordTokenizer finds them: contractions and punctuation apart.
+    """Words as NLTKWordTokenizer gives them: contractions and punctuation are split off.
 
-    White space of any kind is a space.
+    White space of any kind counts as a space.
 
-    What it does to the inside of a text, it does between white space; so a run of characters that
-    has been seen before need not be taken apart again. The first and the last run have no
-    neighbour on one side, and are remembered apart from the others; the last takes the closing
-    marks behind it along, since a full stop before them ends the text.
+    NLTK's rules inside a text do not look beyond white space, so each run of characters is
+    tokenized once and cached. The first and the last run have no neighbour on one side and are
+    cached separately; the last one includes the closing marks after it, since a full stop before
+    them ends the text.
     """
     open_ended = text.rstrip(_CLOSING)
     end = len(open_ended) - len((open_ended.rsplit(None, 1) or [""])[-1])
@@ -87,17 +87,17 @@ def english(text: str) -> Words:
             start.append(at)
             stop.append(at + len(run))
         else:
-            words.extend(_taken_apart(run, at == 0, False), at)
+            words.extend(_split_run(run, at == 0, False), at)
         at += len(run)
     last = _WHITE.sub(" ", text[end:]).rstrip()
     if last:
         begin = len(last) - len(last.lstrip())
-        words.extend(_taken_apart(last[begin:], end + begin == 0, True), end + begin)
+        words.extend(_split_run(last[begin:], end + begin == 0, True), end + begin)
     return words
 
 
 def chinese(text: str) -> Words:
-    """Words as jieba finds them in the Chinese characters of a text, everything else left out."""
+    """Words by jieba from the Chinese characters of a text; everything else is dropped."""
     kept = [at for at, character in enumerate(text) if "一" <= character <= "\u9fff"]
     words, at = Words([], [], []), 0
     for word in _jieba().cut("".join(text[at] for at in kept)):
@@ -109,19 +109,19 @@ def chinese(text: str) -> Words:
 
 
 def japanese(text: str) -> Words:
-    """Short units as SudachiPy finds them, and marks; sentence by sentence, as it has a limit."""
-    whole, words = _HALF.sub("\ufffd", text), Words([], [], [])
+    """Short units (mode A) by SudachiPy, and marks; by sentence, since its input is limited."""
+    whole, words = _LONE_SURROGATE.sub("\ufffd", text), Words([], [], [])
     for first, last in pairwise([*sentence_starts(whole), len(whole)]):
         for at in range(first, last, _LIMIT):
-            for found in _sudachi().tokenize(whole[at : min(at + _LIMIT, last)]):
-                a, b = at + found.begin(), at + found.end()
+            for morpheme in _sudachi().tokenize(whole[at : min(at + _LIMIT, last)]):
+                a, b = at + morpheme.begin(), at + morpheme.end()
                 if not text[a:b].isspace():
                     words.add(text[a:b], a)
     return words
 
 
 def code(text: str) -> Words:
-    """The words of identifiers: camelCase and snake_case taken apart, punctuation left out."""
+    """The words of identifiers: camelCase and snake_case are split, punctuation is dropped."""
     words = Words([], [], [])
     for word in _identifier().finditer(text):
         words.add(word[0].lower(), word.start())
@@ -146,17 +146,17 @@ def unicode_words(text: str) -> Words:
     return words
 
 
-_BY_LANGUAGE: dict[str, Tokeniser] = {
+_BY_LANGUAGE: dict[str, WordTokenizer] = {
     "en": english,
     "zh": chinese,
     "ja": japanese,
     "code": code,
     "characters": characters,
 }
-_DOTTED = ("tr", "az")
+_DOTTED_I = ("tr", "az")
 _DICTIONARY = "sudachidict-small"
 _LIMIT = 10_000
-_HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate, which is no character
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _WHITE = re.compile(r"\s")
 _SENTENCE_END = re.compile(
     r"(?:[.!?…؟۔।॥]+[\])}\"'»«”“’]*(?=\s)|[。！？｡]+[」』）】》〉”’\"']*|\n\s*\n)\s*"
@@ -166,7 +166,7 @@ _QUOTES = {"``": '"', "''": '"'}
 _CONTRACTED = {"cannot", "gimme", "gonna", "gotta", "lemme", "wanna"}
 
 
-def _by_sentence(split: Tokeniser, text: str) -> Words:
+def _by_sentence(split: WordTokenizer, text: str) -> Words:
     words = Words([], [], [])
     for a, b in pairwise([*sentence_starts(text), len(text)]):
         words.extend(split(text[a:b]), a)
@@ -174,7 +174,7 @@ def _by_sentence(split: Tokeniser, text: str) -> Words:
 
 
 @lru_cache(maxsize=2**15)
-def _taken_apart(run: str, first: bool, last: bool) -> Words:
+def _split_run(run: str, first: bool, last: bool) -> Words:
     words = Words([], [], [])
     letters = len(run) - (run[-1:] in {",", "."})
     if run[:letters].isalpha() and run[:letters].lower() not in _CONTRACTED:
@@ -184,9 +184,9 @@ def _taken_apart(run: str, first: bool, last: bool) -> Words:
             words.add(parts[1], letters)
         return words
     padded = ("" if first else "x ") + run + ("" if last else " x")
-    found = _nltk().tokenize(padded)
+    tokens = _nltk().tokenize(padded)
     at = 0
-    for word in found[0 if first else 1 : len(found) if last else -1]:
+    for word in tokens[0 if first else 1 : len(tokens) if last else -1]:
         shown = word if run.startswith(word, at) else _QUOTES.get(word, word)
         start = max(run.find(shown, at), at)
         at = start + len(shown)
@@ -214,7 +214,7 @@ def _jieba() -> Any:
 
 
 def _sudachi() -> Any:
-    """One a thread, as it works on one text at a time."""
+    """One tokenizer per thread: it works on one text at a time."""
     if not hasattr(_THREAD, "sudachi"):
         try:
             from sudachipy import Dictionary, SplitMode

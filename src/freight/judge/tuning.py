@@ -13,6 +13,7 @@ import numpy as np
 
 from freight.core.scoring import Scorer
 from freight.core.sweep_cache import Memories
+from freight.core.types import name_of
 from freight.data.judgements import Judgements
 from freight.errors import InvalidInput
 from freight.judge.comparisons import Chance, criteria, settle
@@ -350,7 +351,7 @@ def named(settings: Settings) -> Settings:
     chosen = settings.get("encoder")
     if chosen is None or isinstance(chosen, str):
         return dict(settings)
-    name = getattr(chosen, "name", "")
+    name = name_of(chosen)
     others = {key: value for key, value in settings.items() if key != "encoder"}
     return {**others, "encoder": name} if name else others
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from freight.core.types import Progress
 from freight.data.files import decoded, lines
-from freight.encoders.words import tokeniser
+from freight.encoders.words import word_tokenizer
 from freight.errors import InvalidInput
 from freight.learn.java import method_names
 from freight.transport.types import Array
@@ -116,7 +116,7 @@ class _Packing:
 
     def __init__(self, lang: str, lower: bool, progress: Progress | None) -> None:
         self._lang, self._lower, self._progress = lang, lower, progress
-        self._split = tokeniser(lang)
+        self._split = word_tokenizer(lang)
         fresh: Callable[[], int] = count().__next__
         self._numbers: defaultdict[str, int] = defaultdict(fresh)
         self._ids: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115

@@ -19,9 +19,8 @@ import numba
 import torch
 
 from freight.core.scoring import Scorer
-from freight.core.types import Progress
+from freight.core.types import Progress, device_of
 from freight.data import Corpus
-from freight.encoders.cache.wrapper import device_of
 from freight.errors import FreightError
 from freight.kernels import set_threads
 from freight.run.journal import Surroundings

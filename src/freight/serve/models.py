@@ -14,11 +14,10 @@ from typing import Any, Protocol, get_args
 
 from freight.core.scoring import REFERENCES, Scorer
 from freight.core.sweep_cache import Memories
-from freight.core.types import Encoder
+from freight.core.types import Encoder, device_of
 from freight.core.weightings import MASSES
 from freight.encoders import DISTILLED, EMBEDDED, encoder, is_static
 from freight.encoders.cache.memory import Remembered
-from freight.encoders.cache.wrapper import device_of
 from freight.encoders.transformer import Transformer
 from freight.errors import InvalidInput, MissingPart
 from freight.metrics import default_encoder, factory, list_metrics, load, parameters, presets

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import torch
 
-from freight.core.types import Cloud, Encoder, Progress
+from freight.core.types import Cloud, Encoder, Progress, device_of
 from freight.encoders.cache.entries import FIELDS
 from freight.encoders.cache.store import CacheInfo, Store
-from freight.encoders.cache.wrapper import Wrapped, device_of, encode_through
+from freight.encoders.cache.wrapper import Wrapped, encode_through
 from freight.errors import FreightError, InvalidInput
 from freight.folders import user_cache
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import torch
 
-from freight.core.types import Cloud, Encoder, Progress
+from freight.core.types import Cloud, Encoder, Progress, device_of, name_of
 from freight.encoders.cache.entries import Known, entries, picked, recall
 
 if TYPE_CHECKING:
@@ -36,7 +36,12 @@ class Wrapped:
     @property
     def name(self) -> str:
         """The encoder's own, where it has one."""
-        return str(getattr(self.inner, "name", ""))
+        return name_of(self.inner)
+
+    @property
+    def torch_device(self) -> torch.device:
+        """Where the encoder's clouds lie."""
+        return device_of(self.inner)
 
     @property
     def depth(self) -> int:
@@ -78,12 +83,3 @@ def encode_through(
         return cloud
     place = {text: k for k, text in enumerate(distinct)}
     return picked(cloud, np.array([place[text] for text in texts]))
-
-
-def device_of(encoder: Encoder) -> torch.device:
-    """Where the encoder's clouds lie, without asking it for one, which would load it."""
-    inner: Encoder | None = getattr(encoder, "inner", None)
-    if inner is not None:
-        return device_of(inner)
-    found: torch.device = getattr(encoder, "_device", torch.device("cpu"))
-    return found
