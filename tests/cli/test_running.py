@@ -79,7 +79,7 @@ def test_every_form_of_input_gives_the_same_shards(
     (folder / "out/shard-00001.parquet").unlink()
     assert run(monkeypatch, "score", *inputs, "-o", "out", "--resume", *SCORING) == 0
     found, expected = content(folder / "out"), content(folder / "plain")
-    for name in ("summary.json", "learnt.json", *(f"shard-0000{k}.parquet" for k in range(3))):
+    for name in ("summary.json", "fitted.json", *(f"shard-0000{k}.parquet" for k in range(3))):
         assert found[name] == expected[name]
 
 
@@ -142,7 +142,7 @@ MISTAKES = {
     "no folder": (["-o", "x", "--resume"], "--resume is for runs into a folder; write -o x/"),
     "nowhere": (["--workers", "2"], "--workers is for runs into a folder; write -o out/"),
     "format": (["-o", "out/", "--format", "xls"], "--format xls; there is parquet, jsonl"),
-    "besides": (["-o", "out/", "-o", "x.csv"], "out/ is a folder; a run into one writes nothing"),
+    "besides": (["-o", "out/", "-o", "x.csv"], "out/ is a folder; a run into a folder has no"),
     "engine": (["-o", "out/", "--engine", "spark"], "--engine spark; there is local, ray"),
     "address": (["-o", "out/", "--address", "auto"], "say --engine ray too"),
     "full": (["-o", "full/"], "full is not empty; go on with what is there by --resume"),

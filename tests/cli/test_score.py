@@ -52,7 +52,7 @@ def test_json_says_what_python_says(
         assert record["flags"] == [list(f) for f in expected.flags]
         assert record["scores"] == {c: expected[c].tolist() for c in expected.segments}
         assert record["system"] == pytest.approx(expected.system)
-    assert {"read", "load", "learn", "score"} == set(whole["timings"])
+    assert {"read", "load", "fit", "score"} == set(whole["timings"])
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv", "parquet"])
@@ -317,7 +317,7 @@ def test_a_run_that_fails_leaves_nothing(files: Path, monkeypatch: pytest.Monkey
 
     (files / "scores.csv").write_text("from before")
     monkeypatch.setattr("freight.core.pipeline.PAIRS", 1)
-    monkeypatch.setattr("freight.cli.results.Summary.add", fail)
+    monkeypatch.setattr("freight.cli.results.ScoreSummary.add", fail)
     arguments = ["hyp.txt", "ref.txt", "--encoder", "hashed", "-o", "scores.csv"]
     assert run(monkeypatch, files, "score", *arguments) == 1
     assert (files / "scores.csv").read_text() == "from before"

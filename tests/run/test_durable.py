@@ -14,7 +14,7 @@ from freight.data import Corpus
 from freight.errors import FreightError, InvalidInput
 from freight.run import local
 from freight.run.journal import RunFolder
-from freight.run.shards import Finished, Shard, ShardTask
+from freight.run.shards import FinishedShard, Shard, ShardTask
 from runs import SHARD, content, metrics, rows, score, write_input
 
 COUNT = 25
@@ -125,7 +125,7 @@ def _flip(path: Path, place: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["shard-00001.parquet", "shards.jsonl", "manifest.json", "summary.json", "learnt.json"]
+    "name", ["shard-00001.parquet", "shards.jsonl", "manifest.json", "summary.json", "fitted.json"]
 )
 @pytest.mark.parametrize("damage", ["flipped", "cut short", "emptied", "gone"])
 def test_a_damaged_file_is_made_good(
@@ -154,7 +154,7 @@ def test_only_what_is_missing_is_scored(
     path, expected = undisturbed
     asked, real = [], ShardTask._finish
 
-    def noting(self: ShardTask, shard: Shard, results: Any) -> Finished:
+    def noting(self: ShardTask, shard: Shard, results: Any) -> FinishedShard:
         asked.append(shard.number)
         return real(self, shard, results)
 
@@ -226,7 +226,7 @@ def test_neither_cache_nor_workers_nor_shards_change_a_score(
 
 def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
     path = write_input(tmp_path, 5)
-    with RunFolder(tmp_path / "out").held(), pytest.raises(FreightError, match="another run"):
+    with RunFolder(tmp_path / "out").lock(), pytest.raises(FreightError, match="another run"):
         score(path, tmp_path / "out", resume=True)
     score(path, tmp_path / "out")
 
@@ -305,7 +305,7 @@ def test_input_that_changes_meanwhile_is_noticed(
 ) -> None:
     path, real = write_input(tmp_path, 25), ShardTask._finish
 
-    def meddle(self: ShardTask, shard: Shard, results: Any) -> Finished:
+    def meddle(self: ShardTask, shard: Shard, results: Any) -> FinishedShard:
         if shard.number == 1:
             os.utime(path, (0, 0))
         return real(self, shard, results)

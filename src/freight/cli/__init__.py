@@ -9,6 +9,7 @@ import typer
 
 import freight
 from freight.cli import (
+    compare,
     completion,
     doctor,
     explain,
@@ -21,15 +22,17 @@ from freight.cli import (
     train,
     tune,
 )
-from freight.cli.sacrebleu import SacreCommand
+from freight.cli.groups import ListCommand
 from freight.errors import FreightError
 
 app = typer.Typer(
     help="Score generated text by optimal transport.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
 )
-app.command("score", cls=SacreCommand)(score.score)
+app.command("score", cls=ListCommand)(score.score)
+app.command("compare", cls=ListCommand)(compare.compare)
 app.command("explain")(explain.explain)
 app.command("mbr")(mbr.mbr)
 app.command("judge")(judge.judge)

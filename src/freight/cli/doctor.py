@@ -1,4 +1,4 @@
-"""`freight doctor`: what is installed, what works, and what to do about the rest."""
+"""`freight doctor`: what is installed, what works, and how to repair what does not."""
 
 import json
 from typing import TYPE_CHECKING
@@ -11,110 +11,99 @@ from rich.text import Text
 from freight.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from freight.cli.diagnosis import Examination
+    from freight.cli.installation import InstallationReport
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Look at the installation, and say what is wrong with it and what helps.
+    """Check the installation, and say what is wrong with it and what helps.
 
-    Everything is tried once: packages, the default encoder, the GPU, caches, a score of two
-    sentences. The exit status is 1 where something that is promised does not hold.
+    Everything is tried once: packages, the default encoder, the GPU, caches, the score of two
+    sentences. The exit status is 1 where something does not work.
     """
-    from freight.cli.diagnosis import examine
+    from freight.cli.installation import check_installation
 
-    with Console(stderr=True).status("looking"):
-        found = examine()
+    with Console(stderr=True).status("checking"):
+        report = check_installation()
     if as_json:
-        print(json.dumps(found.to_dict()))
+        print(json.dumps(report.to_dict()))
     else:
-        show(found, Console())
-    if not found.sound:
+        show_report(report, Console())
+    if not report.sound:
         raise typer.Exit(1)
 
 
-def show(found: "Examination", console: Console) -> None:
-    """What is wrong first, then all that was looked at."""
-    for trouble in found.troubles:
-        console.print(Text.assemble(("✗ ", "bold red"), trouble.what), soft_wrap=True)
-        if trouble.cure:
-            console.print(Text.assemble("  → ", (trouble.cure, "bold")), soft_wrap=True)
-    for note in found.notes:
+def show_report(report: "InstallationReport", console: Console) -> None:
+    """Print problems first, then a table of everything that was checked."""
+    for problem in report.problems:
+        console.print(Text.assemble(("✗ ", "bold red"), problem.what), soft_wrap=True)
+        if problem.cure:
+            console.print(Text.assemble("  → ", (problem.cure, "bold")), soft_wrap=True)
+    for note in report.notes:
         console.print(Text.assemble(("! ", "bold yellow"), note), soft_wrap=True)
-    if found.sound:
+    if report.sound:
         console.print(Text.assemble(("✓ ", "bold green"), "nothing is wrong"))
-    table = Table(show_header=False, title=f"freight {found.version}", title_justify="left")
+    table = Table(show_header=False, title=f"freight {report.version}", title_justify="left")
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for part in (_system(found), _packages(found), _extras(found), _running(found), _kept(found)):
-        for name, value in part.items():
+    system = {"python": Text(report.python), "system": Text(report.system)}
+    for section in (system, _package_rows(report), _device_rows(report), _cache_rows(report)):
+        for name, value in section.items():
             table.add_row(Text(name), value)
         table.add_section()
     console.print(table)
 
 
-def _system(found: "Examination") -> dict[str, Text]:
-    return {"python": Text(found.python), "system": Text(found.system)}
-
-
-def _packages(found: "Examination") -> dict[str, Text]:
-    return {
+def _package_rows(report: "InstallationReport") -> dict[str, Text]:
+    """Required packages, and extras with their versions or the command that installs them."""
+    rows = {
         package.name: Text.assemble(
-            (package.version or "missing", "red" if package.trouble else ""),
+            (package.version or "missing", "red" if package.problem else ""),
             (f"  {package.wanted}", "dim"),
         )
-        for package in found.packages
+        for package in report.packages
     }
-
-
-def _extras(found: "Examination") -> dict[str, Text]:
-    """The versions of what is here, the command for what is not."""
-    rows = {}
-    for extra in found.extras:
+    for extra in report.extras:
+        text = Text(extra.install, "dim")
         if extra.installed:
-            here = (f"{package.name} {package.version}" for package in extra.packages)
-            broken = any(package.trouble for package in extra.packages)
-            rows[f"[{extra.name}]"] = Text(", ".join(here), "red" if broken else "")
-        else:
-            rows[f"[{extra.name}]"] = Text(extra.install, "dim")
+            versions = (f"{package.name} {package.version}" for package in extra.packages)
+            broken = any(package.problem for package in extra.packages)
+            text = Text(", ".join(versions), "red" if broken else "")
+        rows[f"[{extra.name}]"] = text
     return rows
 
 
-def _running(found: "Examination") -> dict[str, Text]:
-    """The encoder, what it runs on, and how long a score takes."""
-    encoder, threads, trial = found.encoder, found.threads, found.trial
+def _device_rows(report: "InstallationReport") -> dict[str, Text]:
+    """The encoder, the devices it runs on, and how long a score takes."""
+    encoder, threads, trial = report.encoder, report.threads, report.trial
     rows = {"default encoder": Text("none", "red")}
     if encoder:
         size = f"{encoder.layers} layers, {encoder.dimensions} dimensions"
         rows["default encoder"] = Text(f"{encoder.name}: {size}, loads in {encoder.seconds:.1f} s")
         rows["  from"] = Text(encoder.folder)
-    for k, gpu in enumerate(found.gpus):
+    for k, gpu in enumerate(report.gpus):
         about = f"{gpu.name}, {_size(gpu.memory)}, compute capability {gpu.capability}"
-        about += f", bfloat16 {_yes(gpu.bfloat16)}, packed batches {_yes(gpu.packed)}"
+        bfloat16, packed = ("yes" if able else "no" for able in (gpu.bfloat16, gpu.packed))
+        about += f", bfloat16 {bfloat16}, packed batches {packed}"
         rows[f"gpu {k}"] = Text(about)
-    if not found.gpus:
+    if not report.gpus:
         rows["gpu"] = Text("none")
     if threads:
-        made = f"{threads.torch} of torch, {threads.kernels} of the kernels"
-        rows["threads"] = Text(f"{made}, on {threads.cores} cores")
+        counts = f"{threads['torch']} of torch, {threads['kernels']} of the kernels"
+        rows["threads"] = Text(f"{counts}, on {threads['cores']} cores")
     if trial:
-        times = f"{trial.seconds:.2f} s, again in {trial.again:.3f} s"
-        score = f"{trial.metric} on {trial.encoder} {trial.score:.4f}"
-        rows["a score"] = Text(f"{score} in {times}", "red" if trial.trouble else "")
+        score = f"{trial.metric} on {trial.encoder} {trial.score:.4f} in {trial.seconds:.2f} s"
+        rows["a score"] = Text(score, "red" if trial.problem else "")
     return rows
 
 
-def _kept(found: "Examination") -> dict[str, Text]:
+def _cache_rows(report: "InstallationReport") -> dict[str, Text]:
     return {
         cache.name: Text.assemble(
             f"{_size(cache.bytes)} in {cache.files:,} files  ",
-            (cache.folder, "red" if cache.trouble else "dim"),
+            (cache.folder, "red" if cache.problem else "dim"),
         )
-        for cache in found.caches
+        for cache in report.caches
     }
-
-
-def _yes(holds: bool) -> str:
-    return "yes" if holds else "no"
 
 
 def _size(count: int) -> str:

@@ -1,12 +1,24 @@
-"""`freight explain`: why one text scores as it does, at the terminal or in a file."""
+"""`freight explain`: why one text scores as it does, at the terminal or in a file.
+
+The terminal shows both texts with a mark below each character, the strongest moves of every plan,
+and how much mass went elsewhere than to the nearest unit.
+"""
 
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
+import numpy as np
 import typer
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from freight.cli import completion, options
+from freight.cli.groups import EncoderOptions, SettingOptions, grouped
 from freight.cli.options import DEFAULT, detected, given, parse_settings, wanted_metrics
 from freight.data.languages import AUTO
 from freight.errors import InvalidInput
@@ -14,134 +26,139 @@ from freight.errors import InvalidInput
 if TYPE_CHECKING:
     from freight.core.scoring import Scorer
     from freight.explain.comparison import Comparison
-    from freight.explain.explanation import Explanation
-from collections.abc import Iterator
-
-import numpy as np
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from freight.explain.comparison import Comparison
-from freight.explain.explanation import Explanation, Plan, Side, View
+    from freight.explain.explanation import Explanation, Plan, Side, View
 
 
-def explain(
-    hyp: Annotated[str, typer.Argument(metavar="HYP", help="The hypothesis: a text.")],
-    refs: Annotated[list[str], typer.Argument(metavar="REF", help="Its references: texts.")],
+@dataclass(frozen=True)
+class TextOptions:
+    """The texts, and how many metrics explain them."""
+
+    panel: ClassVar = SettingOptions.panel
+
+    hyp: Annotated[str, typer.Argument(metavar="HYP", help="The hypothesis: a text.")]
+    refs: Annotated[list[str], typer.Argument(metavar="REF", help="Its references: texts.")]
+    against: Annotated[
+        str | None, typer.Option(metavar="HYP", help="A second hypothesis to compare with.")
+    ] = None
     metric: Annotated[
         list[str] | None,
         typer.Option(
             "-m",
             "--metric",
             metavar="NAME[:COLUMN]",
-            help=f"One or two; default: {DEFAULT}.",
+            help=f"One or two. Default: {DEFAULT}.",
             autocompletion=completion.metrics,
         ),
-    ] = None,
-    against: Annotated[
-        str | None, typer.Option(metavar="HYP", help="A second hypothesis, to compare with.")
-    ] = None,
-    encoder: options.EncoderName = None,
-    layer: options.Layer = None,
-    lang: options.Lang = None,
-    preset: options.Preset = None,
-    settings: options.Settings = None,
+    ] = None
+
+
+@dataclass(frozen=True)
+class ExplanationOutput:
+    """Where the explanation goes."""
+
+    panel: ClassVar = "Output"
+
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help=".html .json .png .svg or .pdf")
-    ] = None,
-    as_json: options.AsJson = False,
-    device: options.Device = None,
-    dtype: options.Dtype = None,
-    threads: options.Threads = None,
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help=".html .json .png .svg or .pdf"),
+    ] = None
+    as_json: options.AsJson = False
+
+
+@grouped
+def explain(
+    texts: TextOptions,
+    settings: SettingOptions,
+    encoder: EncoderOptions,
+    output: ExplanationOutput,
 ) -> None:
-    """Show what moved where, and what each word adds to the score.
+    """Show which units are matched with which, and what each unit adds to the score.
 
     Two metrics, or --against a second hypothesis, are compared side by side.
     """
-    if output is not None:
+    if output.output is not None:
         from freight.explain.explanation import check_place
 
-        check_place(output)
-    if threads is not None:
-        import freight
-
-        freight.set_threads(threads)
-    lang = detected(refs) if lang == AUTO else lang
-    named = {**given(layer=layer, lang=lang, preset=preset), **parse_settings(settings or [])}
-    scorers = _scorers(metric or [DEFAULT], encoder, given(device=device, dtype=dtype), named)
-    found = _explained(scorers, hyp, against, refs)
-    if output is not None:
-        found.save(output)
-    if as_json:
-        print(json.dumps(found.to_dict(), allow_nan=False))
+        check_place(output.output)
+    encoder.set_threads()
+    explanation = _explain(_load_scorers(texts, settings, encoder), texts)
+    if output.output is not None:
+        explanation.save(output.output)
+    if output.as_json:
+        print(json.dumps(explanation.to_dict(), allow_nan=False))
         return
+    show(explanation)
 
-    show(found)
 
-
-def _scorers(
-    names: list[str], encoder: str | None, options: dict[str, str], settings: dict[str, object]
+def _load_scorers(
+    texts: TextOptions, settings: SettingOptions, encoder: EncoderOptions
 ) -> "list[Scorer]":
-    """The metrics, each led by the column that is asked for."""
-    parted = [name.partition(":") for name in names]
-    leading = {f"{name}.column": column for name, _, column in parted if column}
-    if len({name for name, _, _ in parted}) < len(parted) or len(parted) > 2:
+    """The metrics, each with the column that is asked for as its primary one."""
+    parts = [name.partition(":") for name in texts.metric or [DEFAULT]]
+    if len({name for name, _, _ in parts}) < len(parts) or len(parts) > 2:
         raise InvalidInput("name one metric, or two different ones to compare them")
-    wanted = wanted_metrics([n for n, _, _ in parted], encoder, options, {**settings, **leading})
-    return [one.metric for one in wanted]
+    lang = detected(texts.refs) if settings.lang == AUTO else settings.lang
+    named = {
+        **given(layer=settings.layer, lang=lang, preset=settings.preset),
+        **parse_settings(settings.settings or []),
+        **{f"{name}.column": column for name, _, column in parts if column},
+    }
+    names = [name for name, _, _ in parts]
+    requested = wanted_metrics(names, encoder.encoder, encoder.placement, named, encoder.cache)
+    return [one.metric for one in requested]
 
 
-def _explained(
-    scorers: "list[Scorer]", hyp: str, against: str | None, refs: list[str]
-) -> "Explanation | Comparison":
+def _explain(scorers: "list[Scorer]", texts: TextOptions) -> "Explanation | Comparison":
     from freight.explain.comparison import compare
 
-    if against is None:
-        found = [scorer.explain(hyp, refs) for scorer in scorers]
+    if texts.against is None:
+        explanations = [scorer.explain(texts.hyp, texts.refs) for scorer in scorers]
     elif len(scorers) == 1:
-        found = [scorers[0].explain(text, refs) for text in (hyp, against)]
+        hyps = texts.hyp, texts.against
+        explanations = [scorers[0].explain(hyp, texts.refs) for hyp in hyps]
     else:
         raise InvalidInput("--against compares two hypotheses by one metric; name one with -m")
-    return found[0] if len(found) == 1 else compare(found[0], found[1])
+    first, *others = explanations
+    return compare(first, others[0]) if others else first
 
 
 MOVES = 8
-"""How many of a plan's moves are listed."""
+"""The number of moves listed per plan."""
 
 _GOOD = 0.75
 _STYLES = {" ": "green", "~": "yellow", "+": "bold red", "-": "bold red"}
 _LEGEND = "~ matched in part   + added, - omitted: without a counterpart"
 
 
-def show(found: Explanation | Comparison, console: Console | None = None) -> None:
-    """Print all that there is to say in lines; two explanations one below the other."""
+def show(explanation: "Explanation | Comparison", console: Console | None = None) -> None:
+    """Print an explanation; two that are compared are printed one below the other."""
+    from freight.explain.explanation import Explanation
+
     console = console or Console()
-    if isinstance(found, Explanation):
-        _show(found, console)
+    if isinstance(explanation, Explanation):
+        _show(explanation, console)
         return
-    for one in (found.one, found.other):
+    for one in (explanation.one, explanation.other):
         _show(one, console)
         console.print()
     console.print(Text("What differs most", "bold"))
-    for change in found.changes:
+    for change in explanation.changes:
         console.print(Text(f"· {change}"), soft_wrap=True)
 
 
-def _show(one: Explanation, console: Console) -> None:
-    console.print(_scores(one))
+def _show(one: "Explanation", console: Console) -> None:
+    console.print(_score_line(one))
     if len(one.references) > 1:
         each = ", ".join(f"{score:.4f}" for score in one.reference_scores)
         console.print(Text(f"reference {one.winner + 1} of {len(one.references)} wins: {each}"))
     if one.views:
         for mark, side in (("+", one.views[0].hyp), ("-", one.views[0].ref)):
-            for line in _marked(side, mark, console.width):
+            for line in _marked_lines(side, mark, console.width):
                 console.print(line, soft_wrap=True)
         console.print(Text(f"     {_LEGEND}", "dim"))
     for view in one.views:
-        console.print(_moves(view))
-        console.print(_matching(view))
+        console.print(_moves_table(view))
+        console.print(_matching_text(view))
     for name, several in (("added", one.additions), ("omitted", one.omissions)):
         if several:
             console.print(Text(f"{name}: {', '.join(map(_printable, several))}"), soft_wrap=True)
@@ -150,7 +167,7 @@ def _show(one: Explanation, console: Console) -> None:
     console.print(Text(one.signature, "dim"), soft_wrap=True)
 
 
-def _scores(one: Explanation) -> Text:
+def _score_line(one: "Explanation") -> Text:
     text = Text.assemble((f"{one.metric}  ", "bold"))
     for name, score in one.scores.items():
         primary = name == one.column.name
@@ -163,12 +180,12 @@ def _scores(one: Explanation) -> Text:
     return text
 
 
-def _marked(side: Side, lost: str, width: int) -> Iterator[Text]:
-    """The text in lines, each with marks below it, so that colours are not needed."""
+def _marked_lines(side: "Side", lost: str, width: int) -> Iterator[Text]:
+    """The text in lines, each with marks below it, so that it can be read without colours."""
     text = _printable(side.text)
-    marks = _marks(side, lost)
+    marks = _character_marks(side, lost)
     head = {"+": "hyp  ", "-": "ref  "}[lost]
-    for start, end in _lines(text, max(width - len(head), 10)):
+    for start, end in _line_breaks(text, max(width - len(head), 10)):
         line, below = Text.assemble((head, "dim")), Text("     ")
         for k in range(start, end):
             mark = marks[k]
@@ -181,8 +198,8 @@ def _marked(side: Side, lost: str, width: int) -> Iterator[Text]:
         head = "     "
 
 
-def _marks(side: Side, lost: str) -> list[str]:
-    """A mark for every character of the text, none where no unit covers it; short units win."""
+def _character_marks(side: "Side", lost: str) -> list[str]:
+    """A mark for each character, none where no unit covers it; shorter units take precedence."""
     marks = [""] * len(side.text)
     gone = set(side.lost.tolist())
     places = side.places
@@ -192,8 +209,8 @@ def _marks(side: Side, lost: str) -> list[str]:
     return marks
 
 
-def _lines(text: str, width: int) -> Iterator[tuple[int, int]]:
-    """Where lines start and end that fit, cut at spaces where there are any."""
+def _line_breaks(text: str, width: int) -> Iterator[tuple[int, int]]:
+    """Start and end of each line of at most this width, broken at spaces where possible."""
     start = 0
     while start < len(text):
         end, room = start, width
@@ -206,8 +223,8 @@ def _lines(text: str, width: int) -> Iterator[tuple[int, int]]:
         start = end
 
 
-def _moves(view: View) -> Table:
-    """The strongest moves of every plan, and which part of its cost each is."""
+def _moves_table(view: "View") -> Table:
+    """The strongest moves of every plan, and the share of the cost that each makes up."""
     table = Table(title=f"What moved: {view.name}", title_justify="left")
     for name in ("plan", "hyp", "ref"):
         table.add_column(name, overflow="fold")
@@ -223,8 +240,8 @@ def _moves(view: View) -> Table:
     return table
 
 
-def _strongest(view: View, plan: Plan) -> list[tuple[int, int]]:
-    """The moves of most mass, but for what stays at no cost on a unit that is not in a text."""
+def _strongest(view: "View", plan: "Plan") -> list[tuple[int, int]]:
+    """The moves of most mass, without those at no cost between units that are in no text."""
     there = (view.hyp.spans[:, :1] >= 0) & (view.ref.spans[:, 0] >= 0)
     mass = np.where(there | (view.cost > 0), plan.flow, 0.0)
     order = np.argsort(-mass, axis=None, kind="stable")[:MOVES]
@@ -232,19 +249,19 @@ def _strongest(view: View, plan: Plan) -> list[tuple[int, int]]:
     return [place for place in places if mass[place] > 0]
 
 
-def _matching(view: View) -> Text:
-    """How noisy and how incomplete each plan is, from either side."""
+def _matching_text(view: "View") -> Text:
+    """How noisy and how incomplete the matching of each plan is, for both sides."""
     lines = []
     for plan in view.plans:
         for name in ("hyp", "ref"):
-            found = view.matching(name, plan)
+            matching = view.matching(name, plan)
             lines.append(
-                f"{plan.name}, {name}: {found.noisy:.0%} of the mass went elsewhere than to the"
-                f" nearest, {found.incomplete:.0%} nowhere"
+                f"{plan.name}, {name}: {matching.noisy:.0%} of the mass went elsewhere than to the"
+                f" nearest, {matching.incomplete:.0%} nowhere"
             )
     return Text("\n".join(lines), "dim")
 
 
 def _printable(text: str) -> str:
-    """The same characters, one for one, without those that would steer the terminal."""
+    """The text with control characters replaced by spaces, one for one."""
     return "".join(c if c.isprintable() else " " for c in text)

@@ -2,23 +2,22 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from freight.cli import completion, options
-from freight.cli.options import (
-    DEFAULT,
-    RequestedMetric,
-    given,
-    language_setting,
-    parse_conditions,
-    parse_scale,
-    parse_settings,
-    wanted_metrics,
+from freight.cli.groups import (
+    EncoderOptions,
+    MetricChoice,
+    SettingOptions,
+    StatisticOptions,
+    grouped,
 )
-from freight.cli.score import progress_bar
+from freight.cli.options import DEFAULT, RequestedMetric, parse_conditions, parse_scale
+from freight.cli.results import progress_bar
 from freight.data.wmt import is_score_file
 from freight.errors import InvalidInput
 
@@ -27,99 +26,131 @@ if TYPE_CHECKING:
     from freight.judge.study import Study
 
 
-def judge(
+@dataclass(frozen=True)
+class JudgementOptions:
+    """The judgement sets."""
+
+    panel: ClassVar = "Judgement sets"
+
     data: Annotated[
-        list[Path], typer.Argument(metavar="DATA", help="Judgement sets: tables, WMT's folders.")
-    ],
+        list[Path],
+        typer.Argument(metavar="DATA", help="Judgement sets: tables, or folders of WMT."),
+    ]
+    human: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A criterion; may be repeated. Default: all."),
+    ] = None
+    where: options.Conditions = None
+    encoding: options.Encoding = "utf-8"
+
+
+@dataclass(frozen=True)
+class JudgedMetrics:
+    """The metrics to judge."""
+
+    panel: ClassVar = SettingOptions.panel
+
     metric: Annotated[
         list[str] | None,
         typer.Option(
             "-m",
             "--metric",
             metavar="NAME[:COLUMN]",
-            help=f"By its primary column unless one is named; or a .seg.score file."
-            f" May be repeated. Default: {DEFAULT}.",
+            help="By its primary column unless one is named; or a .seg.score file. May be"
+            f" repeated. Default: {DEFAULT}.",
             autocompletion=completion.metrics,
         ),
-    ] = None,
-    level: options.Level = None,
-    statistic: options.Statistic = None,
-    human: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A criterion; default: all.")
-    ] = None,
-    where: options.Conditions = None,
-    scale: options.Scale = None,
+    ] = None
+
+    @property
+    def stored(self) -> list[Path]:
+        """Files of scores."""
+        return [Path(name) for name in self.metric or () if is_score_file(name)]
+
+    @property
+    def names(self) -> list[str]:
+        """Metrics that have to be loaded."""
+        return [name for name in self.metric or [DEFAULT] if not is_score_file(name)]
+
+
+@dataclass(frozen=True)
+class StudyOutput:
+    """Where the study goes."""
+
+    panel: ClassVar = "Output"
+
     output: Annotated[
         list[Path] | None,
         typer.Option(
-            "-o", "--output", help="A page, .html; a table, .md .csv .tex; all numbers, .json."
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="A page: .html; a table: .md .csv .tex; all numbers: .json. May be repeated.",
         ),
-    ] = None,
-    as_json: options.AsJson = False,
-    encoder: options.EncoderName = None,
-    layer: options.Layer = None,
-    lang: options.Lang = None,
-    settings: options.Settings = None,
-    resamples: options.Resamples = 1000,
-    seed: options.Seed = 0,
+    ] = None
+    as_json: options.AsJson = False
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Neither read nor keep scores on disk.")
-    ] = False,
-    cache: options.Cache = False,
-    encoding: options.Encoding = "utf-8",
-    device: options.Device = None,
-    dtype: options.Dtype = None,
-    threads: options.Threads = None,
+    ] = False
+
+
+@grouped
+def judge(
+    judgements: JudgementOptions,
+    metrics: JudgedMetrics,
+    settings: SettingOptions,
+    encoder: EncoderOptions,
+    study: StatisticOptions,
+    output: StudyOutput,
 ) -> None:
-    """Say how well metrics agree with people, and whether one is really better than another.
+    """Measure how well metrics agree with people, and test whether one is better than another.
 
     DATA has ratings, preferences (better, worse) or ratings of whole systems; language pairs are
-    judged apart. Scores are remembered on disk, so that another statistic costs nothing.
+    judged separately. Scores are kept on disk, so that another statistic needs no scoring.
     """
-    for path in output or ():
+    for path in output.output or ():
         _check_output(path)
     import freight
     from freight.judge import ScoreCache
-    from freight.judge import judge as study_of
+    from freight.judge import judge as judge_metrics
     from freight.judge.scores import stored as stored_scores
 
-    bounds, conditions = parse_scale(scale), parse_conditions(where or [])
-    sets = [freight.read_judgements(path, human, conditions, encoding=encoding) for path in data]
-    if threads is not None:
-        freight.set_threads(threads)
-    stored = [Path(name) for name in metric or () if is_score_file(name)]
-    names = [name for name in metric or [DEFAULT] if not is_score_file(name)]
-    spoken = language_setting(lang, names, encoder, _references(sets, lang)) if names else {}
-    named = given(layer=layer) | spoken | parse_settings(settings or [])
-    chosen = given(device=device, dtype=dtype)
-    wanted = wanted_metrics(names, encoder, chosen, named, cache, every=False)
-    wanted += [RequestedMetric(stored_scores(path, sets), ("score",)) for path in stored]
+    bounds, conditions = parse_scale(study.scale), parse_conditions(judgements.where or [])
+    sets = [
+        freight.read_judgements(path, judgements.human, conditions, encoding=judgements.encoding)
+        for path in judgements.data
+    ]
+    requested: list[RequestedMetric] = []
+    if metrics.names:
+        choice = MetricChoice(metrics.names, settings, encoder)
+        requested = choice.load(_references(sets, settings.lang), every_column=False)
+    requested += [RequestedMetric(stored_scores(path, sets), ("score",)) for path in metrics.stored]
     with progress_bar(sum(map(len, sets))) as progress:
-        study = study_of(
-            [one.metric for one in wanted],
+        judged = judge_metrics(
+            [one.metric for one in requested],
             sets,
-            level,
-            statistic,
-            columns={one.metric.name: one.columns for one in wanted},
+            study.level,
+            study.statistic,
+            columns={one.metric.name: one.columns for one in requested},
             scale=bounds,
-            resamples=resamples,
-            seed=seed,
-            cache=None if no_cache else ScoreCache(),
+            resamples=study.resamples,
+            seed=study.seed,
+            cache=None if output.no_cache else ScoreCache(),
             notes=[f"only rows where {name} is {value}" for name, value in conditions.items()],
             progress=progress,
         )
-    _present(study, output or [], as_json)
+    _present(judged, output.output or [], output.as_json)
 
 
 def _references(sets: "list[Judgements]", lang: str | None) -> Iterator[str]:
-    """All references; where the language is to be found, of sets in one language."""
+    """All references; with --lang auto all sets have to be in one language."""
     from freight.data.languages import AUTO, detect
 
     parts = {part.name: part for one in sets for part in one.split()}
     texts = {name: [ref for refs in part.refs for ref in refs] for name, part in parts.items()}
-    found = {detect(several): name for name, several in texts.items()} if lang == AUTO else {}
-    if len(found) > 1:
-        (one, first), (other, second) = list(found.items())[:2]
+    languages = {detect(several): name for name, several in texts.items()} if lang == AUTO else {}
+    if len(languages) > 1:
+        (one, first), (other, second) = list(languages.items())[:2]
         raise InvalidInput(
             f"--lang auto: {first} looks like {one}, {second} like {other}; judge them apart,"
             " --where lang_pair=..."

@@ -1,15 +1,17 @@
-"""`freight mbr`: lists of candidates in, the best of each out."""
+"""`freight mbr`: minimum Bayes risk decoding, lists of candidates in, the best of each out."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from freight.cli import completion, options
+from freight.cli.groups import EncoderOptions, SettingOptions, grouped
 from freight.cli.options import DEFAULT, given, language_setting, parse_settings, wanted_metrics
-from freight.cli.score import progress_bar
+from freight.cli.results import progress_bar
 from freight.data.tables import TableWriter, check_ending
 from freight.errors import InvalidInput
 
@@ -19,22 +21,24 @@ if TYPE_CHECKING:
     from freight.transport.types import Array
 
 
-_AT_A_TIME = 256
-_LOOKED_AT = 64
-"""Lists that tell the language."""
+_ROWS_PER_WRITE = 256
+_LISTS_FOR_LANGUAGE = 64
+"""The number of lists that --lang auto looks at."""
 
 
-def mbr(
+@dataclass(frozen=True)
+class CandidateOptions:
+    """The candidates and the utility."""
+
+    panel: ClassVar = SettingOptions.panel
+
     candidates: Annotated[
         str,
         typer.Argument(
-            metavar="CANDIDATES", help="A list a line, .jsonl; or blocks of lines; - is stdin."
+            metavar="CANDIDATES",
+            help="A list per line, .jsonl; or blocks of lines; - is standard input.",
         ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Choices, .jsonl .csv .tsv .parquet."),
-    ] = None,
+    ]
     metric: Annotated[
         str,
         typer.Option(
@@ -44,85 +48,88 @@ def mbr(
             help="The utility.",
             autocompletion=completion.metrics,
         ),
-    ] = DEFAULT,
-    encoder: options.EncoderName = None,
-    layer: options.Layer = None,
-    lang: options.Lang = None,
-    preset: options.Preset = None,
-    settings: options.Settings = None,
+    ] = DEFAULT
     itself: Annotated[
         bool, typer.Option(help="Compare each candidate with its own sample too.")
-    ] = True,
+    ] = True
+    encoding: options.Encoding = "utf-8"
+
+
+@dataclass(frozen=True)
+class ChoiceOutput:
+    """Where the choices go."""
+
+    panel: ClassVar = "Output"
+
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Choices: .jsonl .csv .tsv .parquet."),
+    ] = None
     utilities: Annotated[
-        bool, typer.Option("--utilities", help="In .jsonl: also what every candidate is worth.")
-    ] = False,
+        bool, typer.Option("--utilities", help="In .jsonl: also the utility of every candidate.")
+    ] = False
     matrix: Annotated[
-        bool, typer.Option("--matrix", help="In .jsonl: also every pair of candidates.")
-    ] = False,
-    encoding: options.Encoding = "utf-8",
-    device: options.Device = None,
-    dtype: options.Dtype = None,
-    cache: options.Cache = False,
-    threads: options.Threads = None,
+        bool, typer.Option("--matrix", help="In .jsonl: also the score of every pair.")
+    ] = False
+
+
+@grouped
+def mbr(
+    given_lists: CandidateOptions,
+    settings: SettingOptions,
+    encoder: EncoderOptions,
+    output: ChoiceOutput,
 ) -> None:
-    """Of each list of candidates choose the one that the others agree with most.
+    """Choose from each list of candidates the one that the others agree with most.
 
     A line of JSON is a list of texts, or an object with candidates and, if need be, references to
     compare them with and weights of these; in plain text a candidate is a line, and an empty line
-    ends a list. Without -o the chosen texts are printed, one a line.
+    ends a list. Without -o the chosen texts are printed, one per line.
     """
-    _check(output, utilities or matrix)
-    if threads is not None:
-        import freight
-
-        freight.set_threads(threads)
+    _check_output(output)
+    encoder.set_threads()
     from freight.core.decoding import decode, fitted
     from freight.data.candidates import CandidateFile
 
-    lists = CandidateFile(candidates, encoding)
-    texts = (text for one in islice(lists, _LOOKED_AT) for text in one.references)
-    named = given(layer=layer, preset=preset) | language_setting(lang, [metric], encoder, texts)
-    scorer = _scorer(
-        metric,
-        encoder,
-        given(device=device, dtype=dtype),
-        {**named, **parse_settings(settings or [])},
-        cache,
-    )
-    ready = fitted(scorer, lists)
+    lists = CandidateFile(given_lists.candidates, given_lists.encoding)
+    texts = (text for one in islice(lists, _LISTS_FOR_LANGUAGE) for text in one.references)
+    scorer = fitted(_load_utility(given_lists.metric, settings, encoder, texts), lists)
     with progress_bar(len(lists), "choosing") as progress:
-        found = decode(ready, lists, itself, matrix, progress)
-        if output is None:
-            _print(found)
+        choices = decode(scorer, lists, given_lists.itself, output.matrix, progress)
+        if output.output is None:
+            _print_texts(choices)
             return
-        with TableWriter(output, {ready.name: ready.signature}) as writer:
-            while part := list(islice(found, _AT_A_TIME)):
-                writer.write(_columns(part, utilities, matrix))
+        with TableWriter(output.output, {scorer.name: scorer.signature}) as writer:
+            while part := list(islice(choices, _ROWS_PER_WRITE)):
+                writer.write(_columns(part, output))
 
 
-def _check(output: Path | None, lists_within: bool) -> None:
-    if output is not None:
-        check_ending(output)
-    if lists_within and (output is None or output.suffix != ".jsonl"):
+def _check_output(output: ChoiceOutput) -> None:
+    path = output.output
+    if path is not None:
+        check_ending(path)
+    if (output.utilities or output.matrix) and (path is None or path.suffix != ".jsonl"):
         raise InvalidInput(
             "--utilities and --matrix need a file that holds lists; write -o out.jsonl"
         )
 
 
-def _scorer(
-    metric: str,
-    encoder: str | None,
-    encoding: dict[str, Any],
-    settings: dict[str, Any],
-    cache: bool,
+def _load_utility(
+    metric: str, settings: SettingOptions, encoder: EncoderOptions, texts: Iterable[str]
 ) -> "Scorer":
+    """The metric, with the column that is asked for as its primary one."""
     name, _, column = metric.partition(":")
-    leading = {"column": column} if column else {}
-    return wanted_metrics([name], encoder, encoding, {**settings, **leading}, cache)[0].metric
+    named = {
+        **given(layer=settings.layer, preset=settings.preset, column=column or None),
+        **language_setting(settings.lang, [metric], encoder.encoder, texts),
+        **parse_settings(settings.settings or []),
+    }
+    placement = encoder.encoder, encoder.placement
+    return wanted_metrics([name], *placement, named, encoder.cache)[0].metric
 
 
-def _print(found: "Iterable[Choice]") -> None:
-    for choice in found:
+def _print_texts(choices: "Iterable[Choice]") -> None:
+    for choice in choices:
         if "\n" in choice.text or "\r" in choice.text:
             raise InvalidInput(
                 f"{choice.text[:40]!r} has a line break in it, which a line cannot hold; write"
@@ -131,22 +138,22 @@ def _print(found: "Iterable[Choice]") -> None:
         print(choice.text)
 
 
-def _columns(part: "list[Choice]", utilities: bool, matrix: bool) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {
+def _columns(part: "list[Choice]", output: ChoiceOutput) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {
         "index": [choice.index for choice in part],
         "text": [choice.text for choice in part],
         "utility": [choice.utility for choice in part],
         "flags": [list(choice.flags) for choice in part],
     }
-    if utilities:
-        found["utilities"] = [_plain(choice.utilities) for choice in part]
-    if matrix:
-        found["matrix"] = [_plain(choice.matrix) for choice in part]
-    return found
+    if output.utilities:
+        columns["utilities"] = [_plain(choice.utilities) for choice in part]
+    if output.matrix:
+        columns["matrix"] = [_plain(choice.matrix) for choice in part]
+    return columns
 
 
 def _plain(array: "Array | None") -> Any:
-    """Lists of numbers, and null for nan, which JSON lacks."""
+    """Lists of numbers, with null for nan, which JSON does not have."""
     import numpy as np
 
     values = np.asarray(array).astype(object)

@@ -1,69 +1,79 @@
-"""What is said at the end of a run: scores, flags, signatures; as a table or as JSON."""
+"""What a scoring run prints and writes at its end: a table, JSON, or files of the WMT metrics task.
+
+`ScoreSummary` adds up the results of the chunks; the scores of segments are kept in memory only
+where something needs them. Progress bars and timings are here too.
+"""
 
 import json
+import sys
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+import numpy as np
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from freight.cli.options import RequestedMetric
-from freight.cli.sacrebleu import Line, Manner, drawn, lines, printed, record
-
-if TYPE_CHECKING:
-    from freight.core.result import Result
-    from freight.core.scoring import Scorer
-    from freight.data.corpus import RowOrigins
-    from freight.judge.systems import Standing
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import numpy as np
-import typer
-
+from freight.cli.sacrebleu import (
+    DEFAULT_SAMPLES,
+    Presentation,
+    ScoreLine,
+    format_lines,
+    line_record,
+    lines_table,
+    score_lines,
+)
 from freight.data.wmt import COLUMNS, WmtTask, reference_names, write_scores
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from freight.cli.options import RequestedMetric
     from freight.core.result import Column, Result
+    from freight.core.scoring import Scorer
+    from freight.core.types import Progress
+    from freight.data.corpus import RowOrigins
+    from freight.judge.systems import Standing
     from freight.transport.types import Array
 
 
-class Summary:
-    """Sums over the chunks of a run; the scores of segments are kept only where asked for.
+class ScoreSummary:
+    """System scores, flags and signatures of a run, added up chunk by chunk.
 
-    Systems are compared with each other where `places` has several of them, which takes all scores.
+    Where `origins` names several systems they are compared, which needs the scores of all
+    segments; `keep_segments` keeps them for other purposes.
     """
 
     def __init__(
         self,
-        wanted: Sequence[RequestedMetric],
+        requested: Sequence[RequestedMetric],
         signatures: Sequence[str],
-        keep: bool,
-        places: "RowOrigins | None" = None,
-        manner: Manner | None = None,
+        presentation: Presentation,
+        origins: "RowOrigins | None" = None,
+        keep_segments: bool = False,
     ) -> None:
-        self._wanted, self._signatures, self._places = wanted, signatures, places
-        self._manner = manner or Manner()
-        self._several = places is not None and len(places.names) > 1
-        self._tallies: list[Any] = [0.0] * len(wanted)
+        self._requested, self._signatures = requested, signatures
+        self._presentation, self._origins = presentation, origins
+        self._several = origins is not None and len(origins.names) > 1
+        self._tallies: list[Any] = [0.0] * len(requested)
         self._last: Sequence[Result] = ()
-        self._flags: list[Counter[str]] = [Counter() for _ in wanted]
-        self._kept: list[list[Result]] | None = None
-        if keep or self._several or self._manner.samples or self._manner.brief:
-            self._kept = [[] for _ in wanted]
+        self._flags: list[Counter[str]] = [Counter() for _ in requested]
+        self._keeps = keep_segments or self._several or presentation.needs_scores
+        self._chunks: list[list[Result]] = [[] for _ in requested]
         self._count = 0
-        self._unknown = [0.0] * len(wanted)
+        self._unknown = [0.0] * len(requested)
 
     def __len__(self) -> int:
         return self._count
 
     def add(self, results: "Sequence[Result]") -> None:
-        """The results of the next chunk, one a metric."""
+        """Add the results of the next chunk, one per metric."""
         from freight.core.result import flag_kind
 
         for k, result in enumerate(results):
@@ -71,136 +81,136 @@ class Summary:
             for flags in result.flags:
                 self._flags[k].update(flag_kind(flag) for flag in flags)
             self._unknown[k] += result.unknown * len(result)
-            if self._kept is not None:
-                self._kept[k].append(result)
+            if self._keeps:
+                self._chunks[k].append(result)
         self._last = results
         self._count += len(results[0])
 
     @property
-    def unfit(self) -> "list[Scorer]":
-        """The metrics whose encoder does not know much of the texts."""
+    def lacking_vocabulary(self) -> "list[Scorer]":
+        """The metrics whose encoder does not know many units of the texts."""
         from freight.data.languages import UNKNOWN
 
-        shares = zip(self._wanted, self._unknown, strict=True)
-        return [one.metric for one, sum_ in shares if sum_ > UNKNOWN * self._count]
+        shares = zip(self._requested, self._unknown, strict=True)
+        return [one.metric for one, total in shares if total > UNKNOWN * self._count]
 
-    @property
+    @cached_property
     def results(self) -> "list[Result]":
-        """What was kept, a result a metric."""
+        """The result of each metric for all segments."""
         from freight.core.result import Result
 
-        return [Result.joined(parts) for parts in self._kept or ()]
+        return [Result.joined(parts) for parts in self._chunks]
 
     def show(self) -> None:
-        """A table for people, what was flagged, and the signatures; or the form asked for."""
-        if self._manner.brief:
-            print(printed(self.lines, self._manner))
+        """Print a table, the flags and the signatures; or the lines of the format asked for."""
+        if self._presentation.primary_only:
+            print(format_lines(self._lines(), self._presentation))
             return
-        Console().print(self._drawn())
-        print_notes(self._count, self._wanted, self._flags, self._signatures)
+        Console().print(self._table())
+        print_notes(self._count, self._requested, self._flags, self._signatures)
 
-    @property
-    def lines(self) -> list[Line]:
-        """The scores of systems one by one; out of what was kept."""
-        places = self._places if self._several else None
-        return lines(self._wanted, self.results, places, self._manner)
-
-    def _drawn(self) -> Table:
-        if self._manner.test or (self._manner.samples and not self._several):
-            return drawn(self.lines, f"{self._count} segments", self._manner)
-        return self._systems_table() if self._several else self._table()
+    def _lines(self) -> list[ScoreLine]:
+        origins = self._origins if self._several else None
+        return score_lines(self._requested, self.results, origins, self._presentation)
 
     def _table(self) -> Table:
-        systems = [self._system(k) for k in range(len(self._wanted))]
-        return means_table(self._count, self._wanted, systems, self._manner)
+        asked = self._presentation
+        if asked.test or (asked.samples and not self._several):
+            return lines_table(self._lines(), f"{self._count} segments", asked)
+        if self._several:
+            return self._systems_table()
+        systems = [self._system_scores(k) for k in range(len(self._requested))]
+        return means_table(self._count, self._requested, systems, asked)
 
     def _systems_table(self) -> Table:
-        """Every column's systems, the best first, and whether each beats the next."""
+        """By column, the systems from best to worst, each tested against the next."""
         table = Table("metric", "column", "system", title=f"{self._count} segments")
         for name in ("score", "95 % interval", "p over the next"):
             table.add_column(name, justify="right")
-        for one, standings in zip(self._wanted, self.standings, strict=True):
+        number = self._presentation.number
+        for one, standings in zip(self._requested, self.standings, strict=True):
             for standing in standings:
                 names = one.metric.name, standing.column + _arrows(one)[standing.column]
                 for rank, system in enumerate(standing.order):
-                    value, _, low, high, _ = standing.scores[system]
+                    score = standing.scores[system]
                     following = standing.order[rank + 1 : rank + 2]
                     p = "".join(f"{standing.beats[system, other]:.3f}" for other in following)
-                    shown = self._manner.number
-                    numbers = shown(value), f"{shown(low)} – {shown(high)}", p
                     label = names if rank == 0 else ("", "")
-                    table.add_row(*label, Text(standing.names[system]), *numbers)
+                    interval = f"{number(score.low)} – {number(score.high)}"
+                    shown = Text(standing.names[system])
+                    table.add_row(*label, shown, number(score.value), interval, p)
                 table.add_section()
         return table
 
     @cached_property
     def standings(self) -> "list[list[Standing]]":
-        """By metric, the columns asked for; nothing where there are not several systems."""
+        """The comparison of systems by metric and requested column; empty for a single system."""
         from freight.judge.systems import standings
 
-        if self._places is None or not self._several:
+        if self._origins is None or not self._several:
             return []
-        found = []
-        for one, result in zip(self._wanted, self.results, strict=True):
-            every = standings(result, self._places, self._manner.samples or 1000, self._manner.seed)
+        samples, seed = self._presentation.samples or DEFAULT_SAMPLES, self._presentation.seed
+        by_metric = []
+        for one, result in zip(self._requested, self.results, strict=True):
+            every = standings(result, self._origins, samples, seed)
             by_column = {standing.column: standing for standing in every}
-            found.append([by_column[name] for name in one.columns])
-        return found
+            by_metric.append([by_column[name] for name in one.columns])
+        return by_metric
 
-    def print_json(self, timings: dict[str, float]) -> None:
-        """One object on standard output."""
-        records = [self._record(k) for k in range(len(self._wanted))]
+    def print_json(self, timings: Mapping[str, float]) -> None:
+        """Print one object: the scores of segments and systems, flags, signatures, timings."""
+        records = [self._record(k) for k in range(len(self._requested))]
         for one, standings in zip(records, self.standings, strict=False):
             one["systems"] = {standing.column: _compared(standing) for standing in standings}
         rows: dict[str, Any] = {}
-        if self._places is not None:
-            rows = self._places.columns(0, self._count)
-        if self._manner.samples or self._manner.test:
-            rows["confidence"] = [record(line, self._manner) for line in self.lines]
+        if self._origins is not None:
+            rows = self._origins.columns(0, self._count)
+        if self._presentation.samples or self._presentation.test:
+            rows["confidence"] = [line_record(line, self._presentation) for line in self._lines()]
         print(json.dumps({"segments": self._count, "metrics": records, **rows, "timings": timings}))
 
-    def _system(self, k: int) -> dict[str, float]:
+    def _system_scores(self, k: int) -> dict[str, float]:
         every = self._last[k].system_of(self._tallies[k])
-        return {name: every[name] for name in self._wanted[k].columns}
+        return {name: every[name] for name in self._requested[k].columns}
 
     def _record(self, k: int) -> dict[str, Any]:
-        kept = self._kept[k] if self._kept is not None else []
-        names = self._wanted[k].columns
+        chunks, names = self._chunks[k], self._requested[k].columns
         return {
-            "metric": self._wanted[k].metric.name,
-            "system": {name: _number(value) for name, value in self._system(k).items()},
-            "scores": {n: [_number(x) for part in kept for x in part[n]] for n in names},
-            "references": [int(x) for part in kept for x in part.winners],
-            "flags": [list(flags) for part in kept for flags in part.flags],
+            "metric": self._requested[k].metric.name,
+            "system": {name: _number(value) for name, value in self._system_scores(k).items()},
+            "scores": {n: [_number(x) for part in chunks for x in part[n]] for n in names},
+            "references": [int(x) for part in chunks for x in part.winners],
+            "flags": [list(flags) for part in chunks for flags in part.flags],
             "signature": self._signatures[k],
         }
 
 
 def means_table(
     count: int,
-    wanted: Sequence[RequestedMetric],
+    requested: Sequence[RequestedMetric],
     systems: Sequence[Mapping[str, float]],
-    manner: Manner = Manner(),  # noqa: B008
+    presentation: Presentation,
 ) -> Table:
     """System scores by metric and column."""
     table = Table("metric", "column", title=f"{count} segments")
     table.add_column("mean", justify="right")
-    for one, system in zip(wanted, systems, strict=True):
+    for one, system in zip(requested, systems, strict=True):
         for name in one.columns:
-            table.add_row(one.metric.name, name + _arrows(one)[name], manner.number(system[name]))
+            score = presentation.number(system[name])
+            table.add_row(one.metric.name, name + _arrows(one)[name], score)
     return table
 
 
 def print_notes(
     count: int,
-    wanted: Sequence[RequestedMetric],
+    requested: Sequence[RequestedMetric],
     flags: Sequence[Mapping[str, int]],
     signatures: Sequence[str],
 ) -> None:
-    """What was flagged, and the signatures."""
+    """Print how often each flag was raised, and the signatures."""
     console = Console()
-    for one, found in zip(wanted, flags, strict=True):
-        for flag, times in found.items():
+    for one, counts in zip(requested, flags, strict=True):
+        for flag, times in counts.items():
             line = f"{one.metric.name}: {times} of {count} segments: {flag}"
             console.print(line, style="yellow", highlight=False)
     for signature in signatures:
@@ -208,17 +218,18 @@ def print_notes(
 
 
 def _compared(standing: "Standing") -> dict[str, Any]:
-    """Each system with its interval, and the p that it beats each of the others."""
-    found = {}
+    """Each system's score, its interval, and the p-value of each comparison with another."""
+    record = {}
     for k, name in enumerate(standing.names):
-        value, _, low, high, _ = map(_number, standing.scores[k])
-        beats = {
+        score = standing.scores[k]
+        p_values = {
             other: _number(p)
             for other, p in zip(standing.names, standing.beats[k], strict=True)
             if other != name
         }
-        found[name] = {"score": value, "low": low, "high": high, "p": beats}
-    return found
+        bounds = {"low": _number(score.low), "high": _number(score.high)}
+        record[name] = {"score": _number(score.value), **bounds, "p": p_values}
+    return record
 
 
 def _arrows(one: RequestedMetric) -> dict[str, str]:
@@ -229,72 +240,108 @@ def _number(value: float) -> float | None:
     return float(value) if value == value else None
 
 
-FORMATS = tuple(COLUMNS)
+@contextmanager
+def progress_bar(total: int | None, label: str = "scoring") -> "Iterator[Progress | None]":
+    """A progress bar on standard error, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-LanguagePair = Annotated[
-    str | None,
-    typer.Option("-l", "--language-pair", metavar="SRC-TGT", help="en-de; --lang is its target."),
-]
-TestSet = Annotated[
-    str | None, typer.Option("-t", "--test-set", metavar="NAME", help="For --format wmtNN.")
-]
-
-
-def wanted_task(
-    form: str | None,
-    pair: str | None,
-    test_set: str | None,
-    outputs: Sequence[str],
-    refs: list[str],
-) -> WmtTask | None:
-    """What is to be written for the task; nothing where the format is another."""
-    if form not in FORMATS:
-        return None
-    if len(outputs) != 1 or Path(outputs[0]).is_file():
-        raise InvalidInput(f"--format {form} writes several files; give one folder, -o out/")
-    if pair is None:
-        raise InvalidInput(f"--format {form} needs the language pair, such as -l en-de")
-    if test_set is None and form != FORMATS[0]:
-        raise InvalidInput(f"--format {form} needs the test set, such as -t newstest2021")
-    return WmtTask(form, pair, test_set or "", reference_names(refs) if refs else ("ref",))
+    columns = label, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda count: bar.advance(task, count)
 
 
-def others(hyps: list[str], task: WmtTask) -> list[str]:
-    """The systems that are not the references themselves, which lie among them in this layout."""
-    found = [hyp for hyp in hyps if Path(hyp).stem not in task.references]
-    return found or hyps
+class Stopwatch:
+    """Seconds by stage."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        """Note that a stage has ended."""
+        now = time.perf_counter()
+        self.laps[stage] = round(now - self._last, 3)
+        self._last = now
 
 
-def write(
+WMT_FORMATS = tuple(COLUMNS)
+
+
+@dataclass(frozen=True)
+class WmtOptions:
+    """What the files of the WMT metrics task are named after."""
+
+    panel: ClassVar = "Files of the WMT metrics task"
+
+    language_pair: Annotated[
+        str | None,
+        typer.Option(
+            "-l",
+            "--language-pair",
+            metavar="SRC-TGT",
+            help="Such as en-de; TGT is the default of --lang.",
+        ),
+    ] = None
+    test_set: Annotated[
+        str | None,
+        typer.Option("-t", "--test-set", metavar="NAME", help="Test set, for --format wmtNN."),
+    ] = None
+
+    def task(self, form: str | None, outputs: Sequence[str], refs: list[str]) -> WmtTask | None:
+        """The files to write; nothing where the format is not one of the task's."""
+        if form not in WMT_FORMATS:
+            return None
+        if len(outputs) != 1 or Path(outputs[0]).is_file():
+            raise InvalidInput(f"--format {form} writes several files; give one folder, -o out/")
+        if self.language_pair is None:
+            raise InvalidInput(f"--format {form} needs the language pair, such as -l en-de")
+        if self.test_set is None and form != WMT_FORMATS[0]:
+            raise InvalidInput(f"--format {form} needs the test set, such as -t newstest2021")
+        names = reference_names(refs) if refs else ("ref",)
+        return WmtTask(form, self.language_pair, self.test_set or "", names)
+
+
+def without_references(hyps: list[str], task: WmtTask) -> list[str]:
+    """The systems but for the references, which are in the same folder in this layout."""
+    systems = [hyp for hyp in hyps if Path(hyp).stem not in task.references]
+    return systems or hyps
+
+
+def write_wmt_files(
     folder: Path,
     task: WmtTask,
-    wanted: "Sequence[RequestedMetric]",
+    requested: Sequence[RequestedMetric],
     results: "Sequence[Result]",
-    places: "RowOrigins",
+    origins: "RowOrigins",
 ) -> list[Path]:
-    """Scores that are higher for better, of each system and segment; what was written."""
+    """Write segment and system scores, negated where lower is better; the files written."""
     written = []
-    _check_complete(places)
-    for one, result in zip(wanted, results, strict=True):
-        parts = [result.only(places.rows_of(k)) for k in range(len(places.names))]
+    _check_complete(origins)
+    for one, result in zip(requested, results, strict=True):
+        parts = [result.only(origins.rows_of(k)) for k in range(len(origins.names))]
         by_name = {column.name: column for column in result.columns}
         for name in one.columns:
             column = by_name[name]
             label = result.name if column == result.columns[0] else f"{result.name}_{name}"
-            segments = np.stack([_oriented(part[name], column) for part in parts])
-            whole = _oriented(np.array([part.system[name] for part in parts]), column)
-            written += write_scores(folder, task, label, places.names, segments, whole)
+            segments = np.stack([_higher_is_better(part[name], column) for part in parts])
+            whole = np.array([part.system[name] for part in parts])
+            systems = _higher_is_better(whole, column)
+            written += write_scores(folder, task, label, origins.names, segments, systems)
     return written
 
 
-def _oriented(scores: "Array", column: "Column") -> "Array":
+def _higher_is_better(scores: "Array", column: "Column") -> "Array":
     return scores if column.higher else -scores
 
 
-def _check_complete(places: "RowOrigins") -> None:
-    """Every system has every input, as the task wants it."""
-    inputs = int(places.segments.max()) + 1
-    for k, name in enumerate(places.names):
-        found = len(np.unique(places.segments[places.systems == k]))
-        if found != inputs:
-            raise InvalidInput(f"{name} has {found} of {inputs} segments; the task wants them all")
+def _check_complete(origins: "RowOrigins") -> None:
+    """Every system has to have every segment."""
+    inputs = int(origins.segments.max()) + 1
+    for k, name in enumerate(origins.names):
+        count = len(np.unique(origins.segments[origins.systems == k]))
+        if count != inputs:
+            raise InvalidInput(f"{name} has {count} of {inputs} segments; the task wants them all")

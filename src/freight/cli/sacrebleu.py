@@ -1,17 +1,20 @@
-"""How `freight score` says what it found, in the words and habits of sacrebleu."""
+"""Scores printed as sacrebleu prints them: options, intervals, paired tests, and the formats.
+
+A `ScoreLine` is the score of one system by one column, with its confidence interval and p-value
+where they were asked for. Lines are printed as plain text, JSON, Markdown or LaTeX, or as a table.
+"""
 
 import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 from rich.table import Table
 from rich.text import Text
-from typer.core import TyperCommand
 
+from freight.cli import options
 from freight.cli.options import RequestedMetric
 from freight.errors import InvalidInput
 
@@ -22,140 +25,132 @@ if TYPE_CHECKING:
     from freight.report.formatting import Mark
 
 
-FORMS = ("text", "json", "markdown", "latex")
-
-Input = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-i",
-        "--input",
-        metavar="HYP...",
-        help="Hypotheses of one or several systems, or folders of them; all else is references.",
-    ),
-]
-Confidence = Annotated[
-    bool, typer.Option("--confidence", "-ci", help="Bootstrap intervals, of one system too.")
-]
-Samples = Annotated[
-    int, typer.Option("--confidence-n", "-cin", min=1, help="Bootstrap samples for them.")
-]
-ByBootstrap = Annotated[
-    bool, typer.Option("--paired-bs", "-pbs", help="Test systems against the first: bootstrap.")
-]
-ByPermutation = Annotated[
-    bool, typer.Option("--paired-ar", "-par", help="The same: approximate randomisation.")
-]
-BootstrapTrials = Annotated[
-    int | None, typer.Option("--paired-bs-n", "-pbsn", min=1, help="Default: 1000.")
-]
-PermutationTrials = Annotated[
-    int | None, typer.Option("--paired-ar-n", "-parn", min=1, help="Default: 10000.")
-]
-Width = Annotated[int, typer.Option("-w", "--width", min=0, max=15, help="Decimals.")]
-ScoreOnly = Annotated[bool, typer.Option("-b", "--score-only", help="The scores, nothing else.")]
+PRINTED = ("text", "json", "markdown", "latex")
+DEFAULT_SAMPLES = 1000
 
 
 @dataclass(frozen=True)
-class Manner:
-    """The form and the decimals, how often to resample (0: no intervals), and the paired test.
+class PrintOptions:
+    """What is printed."""
 
-    Without a form it is a table for people.
+    panel: ClassVar = "Output"
+
+    as_json: options.AsJson = False
+    width: Annotated[
+        int, typer.Option("-w", "--width", min=0, max=15, help="Number of decimals.")
+    ] = 4
+    score_only: Annotated[
+        bool, typer.Option("-b", "--score-only", help="Print the scores and nothing else.")
+    ] = False
+    explain: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", help="Explain the N worst and N best segments on a page."),
+    ] = 10
+
+
+@dataclass(frozen=True)
+class IntervalOptions:
+    """Bootstrap confidence intervals."""
+
+    panel: ClassVar = "Confidence intervals"
+
+    confidence: Annotated[
+        bool, typer.Option("--confidence", "-ci", help="Print bootstrap confidence intervals.")
+    ] = False
+    confidence_n: Annotated[
+        int, typer.Option("--confidence-n", "-cin", min=1, help="Bootstrap samples.")
+    ] = DEFAULT_SAMPLES
+    seed: options.Seed = 0
+
+
+@dataclass(frozen=True)
+class PairedTestOptions:
+    """Significance tests of systems against the first one."""
+
+    panel: ClassVar = "Paired tests against the first system"
+
+    paired_bs: Annotated[
+        bool, typer.Option("--paired-bs", "-pbs", help="Paired bootstrap resampling.")
+    ] = False
+    paired_bs_n: Annotated[
+        int | None,
+        typer.Option("--paired-bs-n", "-pbsn", min=1, help="Bootstrap samples. Default: 1000."),
+    ] = None
+    paired_ar: Annotated[
+        bool, typer.Option("--paired-ar", "-par", help="Paired approximate randomisation.")
+    ] = False
+    paired_ar_n: Annotated[
+        int | None,
+        typer.Option("--paired-ar-n", "-parn", min=1, help="Permutations. Default: 10000."),
+    ] = None
+
+    def chosen(self) -> tuple[str, int | None]:
+        """The test (bs, ar or none) and its number of resamples; two tests at once are refused."""
+        tests = {"bs": self.paired_bs, "ar": self.paired_ar}
+        resamples = {"bs": self.paired_bs_n, "ar": self.paired_ar_n}
+        asked = [name for name, yes in tests.items() if yes]
+        if len(asked) > 1:
+            raise InvalidInput("--paired-bs and --paired-ar are two tests; choose one")
+        for name, count in resamples.items():
+            if count and name not in asked:
+                raise InvalidInput(f"--paired-{name}-n is for --paired-{name}; give that too")
+        return (asked[0], resamples[asked[0]]) if asked else ("", None)
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """How scores are printed: the format, the decimals, intervals and the paired test.
+
+    Without a format they are printed as a table. `samples` is the number of bootstrap samples, 0
+    for no intervals; `test` is bs, ar or empty.
     """
 
     form: str | None = None
     width: int = 4
-    bare: bool = False
+    score_only: bool = False
     samples: int = 0
     test: str = ""
-    trials: int | None = None
+    resamples: int | None = None
     seed: int = 0
 
     @classmethod
     def of(
-        cls, tests: dict[str, bool], trials: dict[str, int | None], samples: int, **said: Any
-    ) -> "Manner":
-        """What the options come to; two tests at once are refused."""
-        wanted = [name for name, yes in tests.items() if yes]
-        if len(wanted) > 1:
-            raise InvalidInput("--paired-bs and --paired-ar are two tests; choose one")
-        unused = [name for name, count in trials.items() if count and name not in wanted]
-        if unused:
-            raise InvalidInput(f"--paired-{unused[0]}-n is for --paired-{unused[0]}; give that too")
-        test = wanted[0] if wanted else ""
-        return cls(**said, samples=samples, test=test, trials=trials.get(test))
+        cls,
+        form: str | None,
+        printing: PrintOptions,
+        intervals: IntervalOptions,
+        tests: PairedTestOptions,
+    ) -> "Presentation":
+        """The presentation that the options describe; other formats are for files."""
+        test, resamples = tests.chosen()
+        return cls(
+            form=form if form in PRINTED else None,
+            width=printing.width,
+            score_only=printing.score_only,
+            samples=intervals.confidence_n if intervals.confidence else 0,
+            test=test,
+            resamples=resamples,
+            seed=intervals.seed,
+        )
 
     @property
-    def brief(self) -> bool:
-        """Whether a metric is one number, that of its primary column, unless others are named."""
-        return self.bare or self.form is not None
+    def primary_only(self) -> bool:
+        """Whether a metric is printed as its primary column alone, unless others are named."""
+        return self.score_only or self.form is not None
+
+    @property
+    def needs_scores(self) -> bool:
+        """Whether the scores of all segments have to be in memory."""
+        return self.primary_only or bool(self.samples) or bool(self.test)
 
     def number(self, value: float) -> str:
-        """With so many decimals."""
+        """The number with the decimals asked for."""
         return f"{value:.{self.width}f}"
 
 
-class SacreCommand(TyperCommand):
-    """A command whose -i takes all words up to the next option, and whose -m all metrics' names."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Give each of the words an option of its own."""
-        return super().parse_args(ctx, spread(args))
-
-
-def spread(words: list[str]) -> list[str]:
-    """From -i A B to -i A -i B, and the same for -m where what follows is a metric's name."""
-    found: list[str] = []
-    option, taken = "", 0
-    for place, word in enumerate(words):
-        if word == "--":
-            return [*found, *words[place:]]
-        if word.startswith("-") and word != "-":
-            option, taken = word, 0
-        elif _is_more(option, taken, word):
-            found.append(option)
-        else:
-            taken += 1
-        found.append(word)
-    return found
-
-
-def sides(
-    hyp: str | None, refs: list[str], inputs: list[str], against: list[str]
-) -> tuple[list[str], list[str]]:
-    """Hypotheses and references, whether hypotheses come first or after -i."""
-    if not inputs:
-        if hyp is None:
-            raise typer.BadParameter("give HYP and REF, or REF and -i HYP")
-        return [hyp, *against], refs
-    given = [file for one in inputs for file in _files(one)]
-    return [*given, *against], refs if hyp is None else [hyp, *refs]
-
-
-def _is_more(option: str, taken: int, word: str) -> bool:
-    if not taken:
-        return False
-    if option in ("-i", "--input"):
-        return True
-    if option not in ("-m", "--metric"):
-        return False
-    from freight.metrics import METRICS
-
-    return word.partition(":")[0] in METRICS
-
-
-def _files(name: str) -> list[str]:
-    """The files of a folder by name, or the file itself."""
-    if name == "-" or not Path(name).is_dir():
-        return [name]
-    found = sorted(x for x in Path(name).iterdir() if x.is_file() and not x.name.startswith("."))
-    if not found:
-        raise InvalidInput(f"{name} is a folder without files; give one of systems' outputs")
-    return [str(path) for path in found]
-
-
 @dataclass(frozen=True)
-class Line:
-    """A score of one system by one column, with what was asked for besides."""
+class ScoreLine:
+    """The score of one system by one column, with its interval and its p-value where asked for."""
 
     metric: str
     column: "Column"
@@ -173,146 +168,181 @@ class Line:
 
     @property
     def arrow(self) -> str:
-        """Which way is better."""
+        """Whether higher or lower is better."""
         return "↑" if self.column.higher else "↓"
 
 
-def lines(
-    wanted: Sequence[RequestedMetric],
+def score_lines(
+    requested: Sequence[RequestedMetric],
     results: "Sequence[Result]",
-    places: "RowOrigins | None",
-    manner: Manner,
-) -> list[Line]:
-    """Metrics by columns by systems, in the order in which they were given."""
+    origins: "RowOrigins | None",
+    presentation: Presentation,
+) -> list[ScoreLine]:
+    """A line for each metric, column and system, in the order in which they were given."""
     return [
         line
-        for one, result in zip(wanted, results, strict=True)
-        for line in _lines(one, result, places, manner)
+        for one, result in zip(requested, results, strict=True)
+        for line in _metric_lines(one, result, origins, presentation)
     ]
 
 
-def printed(found: Sequence[Line], manner: Manner) -> str:
-    """As the manner has it; for people it is a table, which is drawn elsewhere."""
-    if manner.bare:
-        return "\n".join(manner.number(line.score) for line in found)
-    if manner.form == "json":
-        records = [record(line, manner) for line in found]
-        return json.dumps(records if len(records) > 1 else records[0], indent=1, ensure_ascii=False)
-    if manner.form == "text":
-        return "\n".join(_said(line, manner) for line in found)
-    from freight.report.formatting import FORMS
+def _metric_lines(
+    one: RequestedMetric,
+    result: "Result",
+    origins: "RowOrigins | None",
+    presentation: Presentation,
+) -> Iterator[ScoreLine]:
+    columns = {column.name: column for column in result.columns}
+    parts: list[Result] = [result]
+    names: tuple[str, ...] = ("",)
+    if origins is not None:
+        names = origins.names
+        parts = [result.only(origins.rows_of(k)) for k in range(len(names))]
+    intervals, p_values = _resample(result, parts, origins, presentation)
+    for name in one.columns:
+        for k, (system, part) in enumerate(zip(names, parts, strict=True)):
+            yield ScoreLine(
+                metric=one.metric.name,
+                column=columns[name],
+                primary=name == result.columns[0].name,
+                system=system,
+                score=part.system[name],
+                interval=intervals[k].get(name),
+                p=p_values.get((name, k), math.nan),
+                signature=result.signature,
+            )
 
-    return FORMS[str(manner.form)](*_grid(found, manner)).rstrip()
+
+def _resample(
+    result: "Result",
+    parts: "Sequence[Result]",
+    origins: "RowOrigins | None",
+    asked: Presentation,
+) -> "tuple[list[dict[str, Interval]], dict[tuple[str, int], float]]":
+    """Intervals by system and column, and p-values by column and system."""
+    from freight.judge.systems import against_first, system_scores
+
+    if asked.test and origins is not None:
+        samples = asked.samples or DEFAULT_SAMPLES
+        tested = against_first(result, origins, asked.test, asked.resamples, asked.seed, samples)
+        intervals = [{one.column: one.scores[k] for one in tested} for k in range(len(parts))]
+        return intervals, {(x.column, k): float(p) for x in tested for k, p in enumerate(x.p)}
+    if not asked.samples:
+        return [{} for _ in parts], {}
+    return [system_scores(part, asked.samples, asked.seed) for part in parts], {}
 
 
-def drawn(found: Sequence[Line], title: str, manner: Manner) -> Table:
-    """A table for people: intervals where there are some, p where systems were tested."""
-    systems = list(dict.fromkeys(line.system for line in found))
+def format_lines(lines: Sequence[ScoreLine], presentation: Presentation) -> str:
+    """The lines in the format of the presentation, or the scores alone."""
+    if presentation.score_only:
+        return "\n".join(presentation.number(line.score) for line in lines)
+    return _FORMATS[str(presentation.form)](lines, presentation)
+
+
+def lines_table(lines: Sequence[ScoreLine], title: str, presentation: Presentation) -> Table:
+    """A table for people, with intervals, and p-values where systems were tested."""
+    systems = list(dict.fromkeys(line.system for line in lines))
     several = ["system"] if len(systems) > 1 else []
+    tested = [f"p against {systems[0]}"] if presentation.test else []
     table = Table("metric", "column", *several, title=title)
-    for name in ("score", "95 % interval", *([f"p against {systems[0]}"] if manner.test else [])):
+    for name in ("score", "95 % interval", *tested):
         table.add_column(name, justify="right")
-    for line in found:
-        system = [Text(line.system)] * len(several)
-        named: list[str | Text] = [line.metric, line.column.name + line.arrow, *system]
+    number = presentation.number
+    for line in lines:
         low, high = (line.interval.low, line.interval.high) if line.interval else (math.nan,) * 2
-        cells = manner.number(line.score), f"{manner.number(low)} – {manner.number(high)}"
-        tested = [_chance(line.p)] if manner.test else []
-        table.add_row(*named, *cells, *tested, end_section=line.system == systems[-1])
+        cells = [Text(line.metric), Text(line.column.name + line.arrow)]
+        cells += [Text(line.system)] * len(several)
+        cells += [Text(number(line.score)), Text(f"{number(low)} – {number(high)}")]
+        cells += [Text(_p_value(line.p))] * len(tested)
+        table.add_row(*cells, end_section=line.system == systems[-1])
     return table
 
 
-def record(line: Line, manner: Manner) -> dict[str, Any]:
-    """With sacrebleu's keys, and the system where there are several."""
-    found: dict[str, Any] = {"name": line.name}
+def line_record(line: ScoreLine, presentation: Presentation) -> dict[str, Any]:
+    """A line with sacrebleu's keys, and the system where there are several."""
+    record: dict[str, Any] = {"name": line.name}
     if line.system:
-        found["system"] = line.system
-    found |= {"score": _rounded(line.score, manner), "signature": line.signature}
+        record["system"] = line.system
+    record["score"] = _rounded(line.score, presentation)
+    record["signature"] = line.signature
     if line.interval is not None:
-        mean, half = line.interval.mean, _half(line.interval)
-        found |= {"confidence_mean": _rounded(mean, manner)}
-        found |= {"confidence_var": _rounded(half, manner)}
-        found["confidence"] = _around(line.interval, manner)
+        record["confidence_mean"] = _rounded(line.interval.mean, presentation)
+        record["confidence_var"] = _rounded(_half_width(line.interval), presentation)
+        record["confidence"] = _mean_and_half_width(line.interval, presentation)
     if not math.isnan(line.p):
-        found["p_value"] = line.p
-    return found
+        record["p_value"] = line.p
+    return record
 
 
-def _lines(
-    one: RequestedMetric, result: "Result", places: "RowOrigins | None", manner: Manner
-) -> Iterator[Line]:
-    there = {column.name: column for column in result.columns}
-    parts: list[Result] = [result]
-    names: tuple[str, ...] = ("",)
-    if places is not None:
-        names = places.names
-        parts = [result.only(places.rows_of(k)) for k in range(len(names))]
-    intervals, chances = _resampled(result, parts, places, manner)
-    for name in one.columns:
-        for k, (system, part) in enumerate(zip(names, parts, strict=True)):
-            values = there[name], name == result.columns[0].name, system, part.system[name]
-            known = intervals[k].get(name), chances.get((name, k), math.nan)
-            yield Line(one.metric.name, *values, *known, result.signature)
+def _as_json(lines: Sequence[ScoreLine], presentation: Presentation) -> str:
+    records = [line_record(line, presentation) for line in lines]
+    return json.dumps(records if len(records) > 1 else records[0], indent=1, ensure_ascii=False)
 
 
-def _resampled(
-    result: "Result", parts: "Sequence[Result]", places: "RowOrigins | None", manner: Manner
-) -> "tuple[list[dict[str, Interval]], dict[tuple[str, int], float]]":
-    """A system's intervals by column, and by column and system the p that it is as the first."""
-    from freight.judge.systems import against_first, system_scores
-
-    if manner.test and places is not None:
-        asked = manner.test, manner.trials, manner.seed, manner.samples or 1000
-        tested = against_first(result, places, *asked)
-        several = [{one.column: one.scores[k] for one in tested} for k in range(len(parts))]
-        return several, {(x.column, k): float(p) for x in tested for k, p in enumerate(x.p)}
-    if not manner.samples:
-        return [{} for _ in parts], {}
-    return [system_scores(part, manner.samples, manner.seed) for part in parts], {}
+def _as_text(lines: Sequence[ScoreLine], presentation: Presentation) -> str:
+    return "\n".join(_text_line(line, presentation) for line in lines)
 
 
-def _said(line: Line, manner: Manner) -> str:
-    """One line: which system, the signature, the score."""
-    named = "" if line.primary else f":{line.column.name}"
-    around = f" ({_around(line.interval, manner)})" if line.interval else ""
-    chance = "" if math.isnan(line.p) else f" (p = {_chance(line.p)})"
-    shown = f"{line.signature}{named} = {manner.number(line.score)}{around}{chance}"
-    return f"{line.system}\t{shown}" if line.system else shown
+def _text_line(line: ScoreLine, presentation: Presentation) -> str:
+    column = "" if line.primary else f":{line.column.name}"
+    interval, p = "", "" if math.isnan(line.p) else f" (p = {_p_value(line.p)})"
+    if line.interval:
+        interval = f" ({_mean_and_half_width(line.interval, presentation)})"
+    text = f"{line.signature}{column} = {presentation.number(line.score)}{interval}{p}"
+    return f"{line.system}\t{text}" if line.system else text
 
 
-def _grid(found: Sequence[Line], manner: Manner) -> "tuple[list[str], list[list[Mark]]]":
-    """Systems by metrics, the best of each bold, a star where one differs from the first."""
+def _as_markdown(lines: Sequence[ScoreLine], presentation: Presentation) -> str:
+    from freight.report.formatting import FORMS
+
+    return FORMS["markdown"](*_grid(lines, presentation)).rstrip()
+
+
+def _as_latex(lines: Sequence[ScoreLine], presentation: Presentation) -> str:
+    from freight.report.formatting import FORMS
+
+    return FORMS["latex"](*_grid(lines, presentation)).rstrip()
+
+
+_FORMATS = dict(zip(PRINTED, (_as_text, _as_json, _as_markdown, _as_latex), strict=True))
+
+
+def _grid(
+    lines: Sequence[ScoreLine], presentation: Presentation
+) -> "tuple[list[str], list[list[Mark]]]":
+    """Systems by metrics: the best of a column is bold, a star is p < 0.05 against the first."""
     from freight.report.formatting import Mark
 
-    systems = list(dict.fromkeys(line.system for line in found))
-    columns = list(dict.fromkeys(line.name + line.arrow for line in found))
+    systems = list(dict.fromkeys(line.system for line in lines))
+    columns = list(dict.fromkeys(line.name + line.arrow for line in lines))
     rows = [[Mark(system or "system")] for system in systems]
-    for k in range(0, len(found), len(systems)):
-        group = found[k : k + len(systems)]
+    for k in range(0, len(lines), len(systems)):
+        group = lines[k : k + len(systems)]
         values = [line.score if line.column.higher else -line.score for line in group]
-        best = max(round(value, manner.width) for value in values)
-        for row, line, value in zip(rows, group, values, strict=True):
-            place = int(len(systems) > 1 and round(value, manner.width) == best)
-            row.append(Mark(_cell(line, manner), place))
+        rounded = [round(value, presentation.width) for value in values]
+        for row, line, value in zip(rows, group, rounded, strict=True):
+            is_best = len(systems) > 1 and value == max(rounded)
+            row.append(Mark(_grid_cell(line, presentation), int(is_best)))
     return ["system", *columns], rows
 
 
-def _cell(line: Line, manner: Manner) -> str:
-    half = f" ± {manner.number(_half(line.interval))}" if line.interval else ""
-    return f"{manner.number(line.score)}{half}{'*' if line.p < 0.05 else ''}"
+def _grid_cell(line: ScoreLine, presentation: Presentation) -> str:
+    half = f" ± {presentation.number(_half_width(line.interval))}" if line.interval else ""
+    return f"{presentation.number(line.score)}{half}{'*' if line.p < 0.05 else ''}"
 
 
-def _half(interval: "Interval") -> float:
+def _half_width(interval: "Interval") -> float:
     return (interval.high - interval.low) / 2
 
 
-def _around(interval: "Interval", manner: Manner) -> str:
-    return f"μ = {manner.number(interval.mean)} ± {manner.number(_half(interval))}"
+def _mean_and_half_width(interval: "Interval", presentation: Presentation) -> str:
+    number = presentation.number
+    return f"μ = {number(interval.mean)} ± {number(_half_width(interval))}"
 
 
-def _rounded(value: float, manner: Manner) -> float | None:
-    return None if math.isnan(value) else float(manner.number(value))
+def _rounded(value: float, presentation: Presentation) -> float | None:
+    return None if math.isnan(value) else float(presentation.number(value))
 
 
-def _chance(p: float) -> str:
+def _p_value(p: float) -> str:
     return "" if math.isnan(p) else f"{p:.4f}"

@@ -1,256 +1,430 @@
-"""`freight score`: files in, a table, a file or JSON out."""
+"""`freight score`: files in; a table, a file, JSON, a page or a folder of shards out.
 
+`score` turns the options into a `ScoringInput`, a `MetricChoice` and `Outputs`, and `score_files`
+goes from these to the printed table. `score_into_folder` is the same for a run into a folder.
+"""
+
+import json
+import shlex
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
+from rich.console import Console
 
-from freight.cli import options, results, sacrebleu, shards
-from freight.cli.options import (
-    DEFAULT,
-    RequestedMetric,
-    given,
-    language_setting,
-    parse_settings,
-    target_setting,
-    wanted_metrics,
+from freight.cli.completion import among
+from freight.cli.groups import (
+    EncoderOptions,
+    MetricChoice,
+    MetricOptions,
+    SettingOptions,
+    TableOptions,
+    files_of,
+    grouped,
 )
-from freight.cli.results import Summary
-from freight.cli.sacrebleu import Manner
+from freight.cli.options import RequestedMetric, given
+from freight.cli.results import (
+    WMT_FORMATS,
+    ScoreSummary,
+    Stopwatch,
+    WmtOptions,
+    means_table,
+    print_notes,
+    progress_bar,
+    without_references,
+    write_wmt_files,
+)
+from freight.cli.sacrebleu import (
+    PRINTED,
+    IntervalOptions,
+    PairedTestOptions,
+    Presentation,
+    PrintOptions,
+)
 from freight.data import Corpus
 from freight.data.corpus import RowOrigins
 from freight.data.languages import vocabulary_note
 from freight.data.tables import TableWriter, check_ending
+from freight.data.wmt import WmtTask
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
     from freight.core.scoring import Scorer
-    from freight.core.types import Progress
+    from freight.run import Run
 
 
-def score(
+SHARD_FORMATS = ("parquet", "jsonl", "csv", "tsv")
+ENGINES = ("local", "ray")
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """Hypotheses and references."""
+
+    panel: ClassVar = TableOptions.panel
+
     hyp: Annotated[
         str | None,
         typer.Argument(
             metavar="HYP",
-            help="Hypotheses, one a line (- is standard input), or a table; a REF where -i is.",
+            help="Hypotheses, one per line (- is standard input), or a table. With -i: REF.",
         ),
-    ] = None,
+    ] = None
     refs: Annotated[
-        list[str] | None, typer.Argument(metavar="REF", help="References, one a line.")
-    ] = None,
-    inputs: sacrebleu.Input = None,
-    metric: options.MetricNames = None,
-    encoder: options.EncoderName = None,
-    layer: options.Layer = None,
-    lang: options.Lang = None,
-    preset: options.Preset = None,
-    settings: options.Settings = None,
-    against: Annotated[
+        list[str] | None, typer.Argument(metavar="REF", help="References, one per line.")
+    ] = None
+    inputs: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="HYP", help="Another system's hypotheses for the same references; repeatable."
+            "-i",
+            "--input",
+            metavar="HYP...",
+            help="Hypotheses of one or more systems, or folders of them; the arguments are REFs.",
         ),
-    ] = None,
+    ] = None
+    against: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HYP", help="Hypotheses of another system; may be repeated."),
+    ] = None
+
+    def sides(self) -> tuple[list[str], list[str]]:
+        """The files of hypotheses and of references, whichever are given first."""
+        refs, against = self.refs or [], self.against or []
+        if not self.inputs:
+            if self.hyp is None:
+                raise typer.BadParameter("give HYP and REF, or REF and -i HYP")
+            return [self.hyp, *against], refs
+        systems = [file for one in self.inputs for file in files_of(one)]
+        return [*systems, *against], refs if self.hyp is None else [self.hyp, *refs]
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where scores are written."""
+
+    panel: ClassVar = PrintOptions.panel
+
     output: Annotated[
         list[str] | None,
         typer.Option(
-            "-o", "--output", help="Scores, .jsonl .csv .tsv .parquet; a folder/; a page, .html."
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Scores: .jsonl .csv .tsv .parquet; a page: .html; shards: a folder/."
+            " May be repeated.",
         ),
-    ] = None,
-    resume: shards.Resume = False,
-    form: shards.Format = None,
-    shard: shards.Size = None,
-    workers: shards.Workers = None,
-    engine: shards.Engine = None,
-    address: shards.Address = None,
-    explain: Annotated[
-        int, typer.Option(min=0, help="On a page: so many of the worst and of the best segments.")
-    ] = 10,
-    confidence: sacrebleu.Confidence = False,
-    confidence_n: sacrebleu.Samples = 1000,
-    paired_bs: sacrebleu.ByBootstrap = False,
-    paired_bs_n: sacrebleu.BootstrapTrials = None,
-    paired_ar: sacrebleu.ByPermutation = False,
-    paired_ar_n: sacrebleu.PermutationTrials = None,
-    seed: options.Seed = 0,
-    width: sacrebleu.Width = 4,
-    score_only: sacrebleu.ScoreOnly = False,
-    as_json: options.AsJson = False,
-    language_pair: results.LanguagePair = None,
-    test_set: results.TestSet = None,
-    hyp_column: Annotated[str | None, typer.Option(help="In a table. Default: hyp.")] = None,
-    ref_column: Annotated[
-        list[str] | None, typer.Option(help="In a table; may be repeated. Default: refs or ref.")
-    ] = None,
-    encoding: options.Encoding = "utf-8",
-    device: options.Device = None,
-    dtype: options.Dtype = None,
-    cache: options.Cache = False,
-    threads: options.Threads = None,
+    ] = None
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "-f",
+            "--format",
+            metavar="NAME",
+            help=f"Printed: {', '.join(PRINTED)}. In a folder: {', '.join(SHARD_FORMATS)};"
+            f" or {', '.join(WMT_FORMATS)}.",
+            autocompletion=among(*PRINTED, *SHARD_FORMATS, *WMT_FORMATS),
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class FolderOptions:
+    """A run into a folder of shards."""
+
+    panel: ClassVar = "Runs into a folder, -o out/"
+
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run that is in the folder.")
+    ] = False
+    shard: Annotated[
+        int | None, typer.Option("--shard", min=1, help="Segments per file. Default: 20000.")
+    ] = None
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one per GPU.")] = (
+        None
+    )
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"{' or '.join(ENGINES)}. Default: {ENGINES[0]}.",
+            autocompletion=among(*ENGINES),
+        ),
+    ] = None
+    address: Annotated[
+        str | None, typer.Option(help="Address of a Ray cluster. Default: $RAY_ADDRESS.")
+    ] = None
+
+    def run(self, outputs: Sequence[str], form: str | None) -> "FolderRun | None":
+        """The run into a folder; nothing where the outputs are files, or there are none."""
+        if form is not None and form not in SHARD_FORMATS:
+            known = ", ".join((*SHARD_FORMATS, *PRINTED, *WMT_FORMATS))
+            raise InvalidInput(f"--format {form}; there is {known}")
+        folder = next((one for one in outputs if one.endswith("/") or Path(one).is_dir()), None)
+        if folder is None:
+            for name, value in {**vars(self), "format": form}.items():
+                if value:
+                    wrong = next(iter(outputs), "out")
+                    raise InvalidInput(f"--{name} is for runs into a folder; write -o {wrong}/")
+            return None
+        if len(outputs) > 1:
+            raise InvalidInput(f"{folder} is a folder; a run into a folder has no other output")
+        engine = self.engine or ENGINES[0]
+        if engine not in ENGINES:
+            raise InvalidInput(f"--engine {engine}; there is {', '.join(ENGINES)}")
+        if self.address is not None and engine != "ray":
+            raise InvalidInput("--address is that of a Ray cluster; say --engine ray too")
+        chosen = given(shard=self.shard, workers=self.workers, address=self.address)
+        return FolderRun(
+            Path(folder), engine, form or SHARD_FORMATS[0], {"resume": self.resume, **chosen}
+        )
+
+
+@dataclass(frozen=True)
+class FolderRun:
+    """A folder, the engine that scores into it, the format of the shards, and its arguments."""
+
+    path: Path
+    engine: str
+    form: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ScoringInput:
+    """Files of hypotheses, one per system, and of references."""
+
+    hyps: list[str]
+    refs: list[str]
+    table: TableOptions
+    language_pair: str | None = None
+
+    def open(self) -> Corpus:
+        """The segments, which are checked; to be used as a context."""
+        table = self.table
+        columns = table.hyp_column, table.ref_column or ()
+        return Corpus(self.hyps[0], self.refs, table.encoding, *columns, self.hyps[1:])
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Files to write: tables, pages with explanations, or those of the WMT metrics task."""
+
+    tables: list[Path] = field(default_factory=list)
+    pages: list[Path] = field(default_factory=list)
+    as_json: bool = False
+    explain: int = 10
+    wmt: WmtTask | None = None
+    wmt_folder: Path = Path()
+
+    @classmethod
+    def of(cls, paths: Sequence[str], printing: PrintOptions) -> "Outputs":
+        """Tables and pages by their endings; they are checked before any work."""
+        every = [Path(path) for path in paths]
+        pages = [path for path in every if path.suffix in (".html", ".htm")]
+        tables = [path for path in every if path not in pages]
+        for path in tables:
+            check_ending(path)
+        if pages:
+            from freight.report.html import check_page
+
+            for path in pages:
+                check_page(path)
+        return cls(tables, pages, printing.as_json, printing.explain)
+
+    @property
+    def need_segments(self) -> bool:
+        """Whether the scores of all segments have to be in memory."""
+        return self.as_json or bool(self.pages) or self.wmt is not None
+
+
+@grouped
+def score(
+    files: FileOptions,
+    metrics: MetricOptions,
+    settings: SettingOptions,
+    encoder: EncoderOptions,
+    table: TableOptions,
+    output: OutputOptions,
+    printing: PrintOptions,
+    intervals: IntervalOptions,
+    folder: FolderOptions,
+    tests: PairedTestOptions,
+    wmt: WmtOptions,
 ) -> None:
     """Score each hypothesis against its reference, or the best of its references.
 
-    Files are plain text, or tables (.csv .tsv .jsonl .parquet), gzipped or not. A single table has
-    both sides: the columns hyp, and ref or refs. Several systems, from -i, from --against or by
-    the column system of a table, are compared. As with sacrebleu, freight score REF -i HYP does it
-    too.
+    Files are plain text or tables (.csv .tsv .jsonl .parquet), gzipped or not. A single table has
+    both sides: the columns hyp, and ref or refs. `freight compare` compares several systems; as
+    with sacrebleu, freight score REF -i A B ... does the same.
     """
-    tests, trials = {"bs": paired_bs, "ar": paired_ar}, {"bs": paired_bs_n, "ar": paired_ar_n}
-    shown = {"form": form if form in sacrebleu.FORMS else None, "width": width, "bare": score_only}
-    samples = confidence_n if confidence else 0
-    said = Manner.of(tests, trials, samples, seed=seed, **shown)
-    hyps, references = sacrebleu.sides(hyp, refs or [], inputs or [], against or [])
-    task = results.wanted_task(form, language_pair, test_set, output or (), references)
-    kept = {"resume": resume, "shard": shard, "workers": workers}
-    stored = None if said.form or task else form
-    folder = None if task else shards.folder(output or (), engine, stored, address, **kept)
-    tables, pages = _outputs([] if folder or task else [Path(one) for one in output or ()])
-    if folder and (said.brief or said.samples or said.test):
-        raise InvalidInput(f"{folder.path}/ is a run into a folder, which keeps no scores at hand")
-    if task and inputs:
-        hyps = results.others(hyps, task)
-    watch = Stopwatch()
-    with ExitStack() as stack:
-        corpus = stack.enter_context(
-            Corpus(hyps[0], references, encoding, hyp_column, ref_column or (), hyps[1:])
-        )
-        if said.test and corpus.places is None:
-            raise InvalidInput(f"--paired-{said.test} compares systems; give several, -i A -i B")
-        watch.lap("read")
-        names = metric or [DEFAULT]
-        spoken = language_setting(lang, names, encoder, corpus.references())
-        if lang is None and language_pair is not None:
-            spoken = target_setting(language_pair, names)
-        named = given(layer=layer, preset=preset) | spoken
-        if threads is not None:
-            import freight
+    outputs = output.output or []
+    presentation = Presentation.of(output.form, printing, intervals, tests)
+    hyps, refs = files.sides()
+    choice = MetricChoice(metrics.names, settings, encoder)
+    task = wmt.task(output.form, outputs, refs)
+    if task is not None:
+        systems = without_references(hyps, task) if files.inputs else hyps
+        given_files = ScoringInput(systems, refs, table, wmt.language_pair)
+        written = Outputs(as_json=printing.as_json, wmt=task, wmt_folder=Path(outputs[0]))
+        score_files(given_files, choice, written, presentation)
+        return
+    given_files = ScoringInput(hyps, refs, table, wmt.language_pair)
+    run = folder.run(outputs, None if presentation.form else output.form)
+    if run is None:
+        score_files(given_files, choice, Outputs.of(outputs, printing), presentation)
+        return
+    if presentation.needs_scores:
+        raise InvalidInput(f"{run.path}/ is a run into a folder, which keeps no scores in memory")
+    score_into_folder(given_files, choice, run, printing.as_json)
 
-            freight.set_threads(threads)
-        wanted = wanted_metrics(
-            names,
-            encoder,
-            given(device=device, dtype=dtype),
-            {**named, **parse_settings(settings or [])},
-            cache,
-            every=not (said.brief or task),
-        )
+
+def score_files(
+    files: ScoringInput,
+    choice: MetricChoice,
+    outputs: Outputs,
+    presentation: Presentation,
+    several: bool = False,
+) -> None:
+    """Score files, write the outputs and print the summary; `several` refuses a single system."""
+    watch = Stopwatch()
+    with files.open() as corpus:
+        origins = corpus.places
+        if presentation.test and origins is None:
+            raise InvalidInput(
+                f"--paired-{presentation.test} compares systems; give several, -i A -i B"
+            )
+        if several and (origins is None or len(origins.names) < 2):
+            raise InvalidInput(
+                "there is one system; give REF and the files of several, or a table with a column"
+                " system"
+            )
+        watch.lap("read")
+        primary_only = presentation.primary_only or outputs.wmt is not None
+        requested = choice.load(corpus.references(), files.language_pair, not primary_only)
         watch.lap("load")
-        progress = stack.enter_context(progress_bar(len(corpus)))
-        if folder is not None:
-            return shards.run(wanted, corpus, folder, threads, as_json, progress)
-        metrics = [_fitted(one.metric, corpus) for one in wanted]
-        watch.lap("learn")
-        keep = as_json or bool(pages) or task is not None
-        signatures = [one.signature for one in metrics]
-        summary = Summary(wanted, signatures, keep, corpus.places, said)
-        run(wanted, metrics, corpus, tables, summary, progress)
+        metrics = [_fit(one.metric, corpus) for one in requested]
+        watch.lap("fit")
+        signatures = [metric.signature for metric in metrics]
+        summary = ScoreSummary(requested, signatures, presentation, origins, outputs.need_segments)
+        _score_corpus(requested, metrics, corpus, outputs.tables, summary)
         watch.lap("score")
-        for unfit in summary.unfit:
-            note = vocabulary_note(unfit.parts[0].encoder.identity, corpus.references())
+        for metric in summary.lacking_vocabulary:
+            note = vocabulary_note(metric.parts[0].encoder.identity, corpus.references())
             typer.echo(f"freight: {note}", err=True)
-        if pages:
-            _write_pages(wanted, metrics, corpus, summary, pages, explain)
+        if outputs.pages:
+            _write_pages(requested, metrics, corpus, summary, outputs)
             watch.lap("report")
-    if task:
-        places = corpus.places or RowOrigins.of_files(hyps[:1], len(corpus))
-        pages = results.write(Path((output or [""])[0]), task, wanted, summary.results, places)
-    if as_json:
+    written = outputs.pages
+    if outputs.wmt is not None:
+        rows = origins or RowOrigins.of_files(files.hyps[:1], len(corpus))
+        target = outputs.wmt_folder
+        written = write_wmt_files(target, outputs.wmt, requested, summary.results, rows)
+    if outputs.as_json:
         summary.print_json(watch.laps)
         return
     summary.show()
-    for path in () if said.brief else pages:
+    for path in () if presentation.primary_only else written:
         typer.echo(f"written: {path}")
 
 
-def run(
-    wanted: list[RequestedMetric],
-    metrics: "list[Scorer]",
-    corpus: Corpus,
-    tables: list[Path],
-    summary: Summary,
-    progress: "Progress | None",
-) -> None:
-    """Score chunk by chunk into the files and the summary."""
-    import freight
-    from freight.run.shards import row_names, table_columns
-
-    columns = [one.columns for one in wanted]
-    with ExitStack() as stack:
-        notes = {metric.name: metric.signature for metric in metrics}
-        writers = [stack.enter_context(TableWriter(path, notes)) for path in tables]
-        for results in freight.score_stream(metrics, corpus, progress):
-            names = row_names(corpus, len(summary), len(results[0]))
-            for writer in writers:
-                writer.write(table_columns(names, columns, results))
-            summary.add(results)
-
-
-def _outputs(paths: list[Path]) -> tuple[list[Path], list[Path]]:
-    """Tables and pages, all of which can be written."""
-    pages = [path for path in paths if path.suffix in (".html", ".htm")]
-    tables = [path for path in paths if path not in pages]
-    for path in tables:
-        check_ending(path)
-    if pages:
-        from freight.report.html import check_page
-
-        for path in pages:
-            check_page(path)
-    return tables, pages
-
-
-def _write_pages(
-    wanted: list[RequestedMetric],
-    metrics: "list[Scorer]",
-    corpus: Corpus,
-    summary: Summary,
-    pages: list[Path],
-    explain: int,
-) -> None:
-    from freight.report.corpus import ScoredCorpus, write_corpus_report
-
-    columns = [one.columns for one in wanted]
-    known = summary.standings
-    scored = ScoredCorpus(summary.results, corpus, corpus.places, metrics, columns, known)
-    for path in pages:
-        write_corpus_report(scored, path, explain)
-
-
-def _fitted(metric: "Scorer", corpus: Corpus) -> "Scorer":
+def _fit(metric: "Scorer", corpus: Corpus) -> "Scorer":
     if not metric.needs_fitting:
         return metric
     return metric.fit(corpus.references(), (hyp for hyp, _ in corpus), "given texts")
 
 
-@contextmanager
-def progress_bar(total: int | None, label: str = "scoring") -> "Iterator[Progress | None]":
-    """A bar on standard error, where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
+def _score_corpus(
+    requested: list[RequestedMetric],
+    metrics: "list[Scorer]",
+    corpus: Corpus,
+    tables: list[Path],
+    summary: ScoreSummary,
+) -> None:
+    """Score chunk by chunk into the tables and the summary."""
+    import freight
+
+    columns = [one.columns for one in requested]
+    with ExitStack() as stack:
+        progress = stack.enter_context(progress_bar(len(corpus)))
+        notes = {metric.name: metric.signature for metric in metrics}
+        writers = [stack.enter_context(TableWriter(path, notes)) for path in tables]
+        for results in freight.score_stream(metrics, corpus, progress):
+            if writers:
+                from freight.run.shards import row_names, table_columns
+
+                names = row_names(corpus, len(summary), len(results[0]))
+                rows = table_columns(names, columns, results)
+                for writer in writers:
+                    writer.write(rows)
+            summary.add(results)
+
+
+def _write_pages(
+    requested: list[RequestedMetric],
+    metrics: "list[Scorer]",
+    corpus: Corpus,
+    summary: ScoreSummary,
+    outputs: Outputs,
+) -> None:
+    from freight.report.corpus import ScoredCorpus, write_corpus_report
+
+    columns = [one.columns for one in requested]
+    known = summary.standings
+    scored = ScoredCorpus(summary.results, corpus, corpus.places, metrics, columns, known)
+    for path in outputs.pages:
+        write_corpus_report(scored, path, outputs.explain)
+
+
+def score_into_folder(
+    files: ScoringInput, choice: MetricChoice, run: FolderRun, as_json: bool
+) -> None:
+    """Score into a folder of shards and print the summary; Ctrl-C prints how to continue."""
+    from freight.run import local, on_ray
+
+    engine: Any = {"local": local, "ray": on_ray}[run.engine]
+    with files.open() as corpus:
+        requested = choice.load(corpus.references(), files.language_pair)
+        with progress_bar(len(corpus)) as progress:
+            try:
+                done = engine(
+                    [one.metric for one in requested],
+                    corpus,
+                    run.path,
+                    ending=f".{run.form}",
+                    columns=[one.columns for one in requested],
+                    progress=progress,
+                    **run.arguments,
+                    **given(threads=choice.encoder.threads),
+                )
+            except KeyboardInterrupt:
+                _print_how_to_resume(run.path)
+    _show_run(requested, done, as_json)
+
+
+def _print_how_to_resume(folder: Path) -> None:
+    from freight.run.resume import finished_shards
+
+    ready, every = finished_shards(folder)
+    command = shlex.join(["freight", *(part for part in sys.argv[1:] if part != "--resume")])
+    typer.echo(
+        f"freight: stopped with {ready} of {every} shards in {folder}/; go on with"
+        f"  {command} --resume",
+        err=True,
+    )
+    raise typer.Exit(130)
+
+
+def _show_run(requested: list[RequestedMetric], run: "Run", as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(run.summary()))
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    columns = label, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda count: bar.advance(task, count)
-
-
-class Stopwatch:
-    """Seconds by stage."""
-
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, name: str) -> None:
-        """A stage has ended."""
-        now = time.perf_counter()
-        self.laps[name] = round(now - self._last, 3)
-        self._last = now
+    console, outcomes = Console(), run.outcomes
+    systems = [one.system for one in outcomes]
+    console.print(means_table(run.segments, requested, systems, Presentation()))
+    flags, signatures = [one.flags for one in outcomes], [one.signature for one in outcomes]
+    print_notes(run.segments, requested, flags, signatures)
+    console.print(f"{len(run.files)} shards in {run.folder}/", highlight=False)

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from freight.cli.completion import among
-from freight.cli.score import progress_bar
+from freight.cli.results import progress_bar
 
 if TYPE_CHECKING:
     from freight.learn import Packed, WordVectors

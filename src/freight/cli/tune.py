@@ -1,15 +1,17 @@
-"""`freight tune`: settings chosen on some judgement sets, and what they are worth on others."""
+"""`freight tune`: settings chosen on some judgement sets, and their agreement on others."""
 
 import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from freight.cli import completion, options
+from freight.cli.groups import EncoderOptions, StatisticOptions, grouped
 from freight.cli.options import (
     encoder_setting,
     given,
@@ -26,7 +28,12 @@ if TYPE_CHECKING:
     from freight.judge.tuning import Told, Tuned
 
 
-def tune(
+@dataclass(frozen=True)
+class TuningData:
+    """The metric and the judgement sets."""
+
+    panel: ClassVar = "Judgement sets"
+
     metric: Annotated[
         str,
         typer.Argument(
@@ -34,112 +41,141 @@ def tune(
             help="From `freight metrics`.",
             autocompletion=completion.metrics,
         ),
-    ],
+    ]
     train: Annotated[
         list[Path], typer.Argument(metavar="TRAIN", help="Judgement sets to choose settings on.")
-    ],
+    ]
     test: Annotated[
         list[Path] | None, typer.Option(help="Judgement sets to report on; may be repeated.")
-    ] = None,
+    ] = None
+    folds: Annotated[
+        str | None,
+        typer.Option(metavar="lang_pair", help="Also hold out each pair, tuned on the others."),
+    ] = None
+    human: Annotated[str | None, typer.Option(metavar="NAME", help="The criterion.")] = None
+    where: options.Conditions = None
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Tune on a sample of at most so many rows.")
+    ] = None
+    encoding: options.Encoding = "utf-8"
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """The settings to search."""
+
+    panel: ClassVar = "Search"
+
     grid: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUES",
-            help="hyp=0.1:2 (7 values at equal ratios), hyp=0.1:2:12:linear, layer=3,4,5; "
-            "may be repeated. Default: what is known to matter.",
+            help="hyp=0.1:2 (7 values at equal ratios), hyp=0.1:2:12:linear, layer=3,4,5;"
+            " may be repeated. Default: the parameters that are known to matter.",
         ),
-    ] = None,
+    ] = None
     trials: Annotated[
-        int | None, typer.Option(min=1, help="So many settings by TPE, in place of all.")
-    ] = None,
-    folds: Annotated[
-        str | None,
-        typer.Option(metavar="lang_pair", help="Also hold out each pair, tuned on the others."),
-    ] = None,
+        int | None, typer.Option(min=1, help="Try so many settings by TPE instead of all.")
+    ] = None
     against: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME[:COLUMN]",
-            help="Another metric to test; may be repeated.",
+            help="Another metric to test against; may be repeated.",
             autocompletion=completion.metrics,
         ),
-    ] = None,
-    level: options.Level = None,
-    statistic: options.Statistic = None,
-    human: Annotated[str | None, typer.Option(metavar="NAME", help="The criterion.")] = None,
-    where: options.Conditions = None,
-    rows: Annotated[
-        int | None, typer.Option(min=1, help="Draw segments for tuning, up to so many rows.")
-    ] = None,
-    scale: options.Scale = None,
-    output: Annotated[
-        list[Path] | None, typer.Option("-o", "--output", help="A page, .html; a preset, .json.")
-    ] = None,
-    preset: Annotated[
-        Path | None, typer.Option(help="Write the settings here, for `freight score --preset`.")
-    ] = None,
-    as_json: options.AsJson = False,
-    encoder: options.EncoderName = None,
-    layer: options.Layer = None,
-    lang: options.Lang = None,
-    settings: options.Settings = None,
-    resamples: options.Resamples = 1000,
-    seed: options.Seed = 0,
-    cache: options.Cache = False,
-    encoding: options.Encoding = "utf-8",
-    device: options.Device = None,
-    dtype: options.Dtype = None,
-    threads: options.Threads = None,
-) -> None:
-    """Choose a metric's settings on some sets, and say what they are worth on others.
+    ] = None
+    layer: options.Layer = None
+    lang: options.Lang = None
+    settings: options.Settings = None
 
-    Every setting is tried on TRAIN, the mean over language pairs deciding; texts are encoded once.
-    Interrupted (Ctrl-C), it goes on with the best found so far.
+
+@dataclass(frozen=True)
+class TuningOutput:
+    """Where the settings and the report go."""
+
+    panel: ClassVar = "Output"
+
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="A page: .html; a preset: .json. May be repeated.",
+        ),
+    ] = None
+    preset: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the settings, for `freight score --preset`."),
+    ] = None
+    as_json: options.AsJson = False
+
+    @property
+    def paths(self) -> list[Path]:
+        """All files to write."""
+        return [*(self.output or []), *([self.preset] if self.preset else [])]
+
+
+@grouped
+def tune(
+    data: TuningData,
+    search: SearchOptions,
+    statistic: StatisticOptions,
+    encoder: EncoderOptions,
+    output: TuningOutput,
+) -> None:
+    """Choose a metric's settings on some judgement sets, and report their agreement on others.
+
+    Every setting is tried on TRAIN; the mean over language pairs decides. Texts are encoded once.
+    Interrupted (Ctrl-C), it continues with the best setting so far.
     """
-    outputs = [*(output or []), *([preset] if preset else [])]
-    for path in outputs:
+    for path in output.paths:
         _check_output(path)
-    if folds not in (None, "lang_pair"):
-        raise InvalidInput(f"--folds {folds}; there is lang_pair")
+    if data.folds not in (None, "lang_pair"):
+        raise InvalidInput(f"--folds {data.folds}; there is lang_pair")
     import freight
     from freight.judge.search import parse_space
-    from freight.judge.tuning import tune as tuned_by
+    from freight.judge.tuning import tune as tune_metric
 
-    name, _, column = metric.partition(":")
-    space = parse_space(name, grid or [])
-    conditions, bounds = parse_conditions(where or []), parse_scale(scale)
-    criteria = [human] if human else None
+    name, _, column = data.metric.partition(":")
+    space = parse_space(name, search.grid or [])
+    conditions, bounds = parse_conditions(data.where or []), parse_scale(statistic.scale)
+    criteria = [data.human] if data.human else None
     sets, tests = (
-        [freight.read_judgements(path, criteria, conditions, encoding=encoding) for path in paths]
-        for paths in (train, test or [])
+        [freight.read_judgements(x, criteria, conditions, encoding=data.encoding) for x in paths]
+        for paths in (data.train, data.test or [])
     )
-    if threads is not None:
-        freight.set_threads(threads)
+    encoder.set_threads()
+    rivals = search.against or []
     every = (ref for one in sets for refs in one.refs for ref in refs)
-    spoken = language_setting(lang, [name, *(against or [])], encoder, every)
-    named = given(layer=layer) | spoken | parse_settings(settings or [])
-    source = encoder, given(device=device, dtype=dtype), cache
-    fixed = {**encoder_setting(name, *source), **_mine(name, named), **given(column=column or None)}
+    language = language_setting(search.lang, [name, *rivals], encoder.encoder, every)
+    named = given(layer=search.layer) | language | parse_settings(search.settings or [])
+    fixed = {
+        **encoder_setting(name, encoder.encoder, encoder.placement, encoder.cache),
+        **_own_settings(name, named),
+        **given(column=column or None),
+    }
     with _progress() as progress:
-        found = tuned_by(
+        tuned = tune_metric(
             name,
             space,
             sets,
             tests,
             fixed,
-            _rivals(name, against or [], source, named),
-            level,
-            statistic,
-            human,
+            _load_rivals(name, rivals, encoder, named),
+            statistic.level,
+            statistic.statistic,
+            data.human,
             bounds,
-            trials,
-            folds is not None,
-            rows,
-            resamples,
-            seed,
+            search.trials,
+            data.folds is not None,
+            data.rows,
+            statistic.resamples,
+            statistic.seed,
             progress,
         )
-    _present(found, outputs, as_json)
+    _present(tuned, output.paths, output.as_json)
 
 
 def _check_output(path: Path) -> None:
@@ -151,43 +187,40 @@ def _check_output(path: Path) -> None:
     (check_preset if path.suffix == ".json" else check_page)(path)
 
 
-def _mine(metric: str, named: Mapping[str, Any]) -> dict[str, Any]:
+def _own_settings(metric: str, named: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of the tuned metric: those that name it, and those that name none."""
     import freight
 
     split = {setting: setting.rpartition(".") for setting in named}
-    found = {split[x][2]: named[x] for x in named if split[x][0] in ("", metric)}
-    if "lang" not in freight.parameters(metric):  # it is for the rivals
-        found.pop("lang", None)
-    return found
+    own = {split[x][2]: named[x] for x in named if split[x][0] in ("", metric)}
+    if "lang" not in freight.parameters(metric):  # it is for the other metrics
+        own.pop("lang", None)
+    return own
 
 
-def _rivals(
-    metric: str,
-    names: list[str],
-    source: tuple[str | None, dict[str, Any], bool],
-    named: Mapping[str, Any],
+def _load_rivals(
+    metric: str, names: list[str], encoder: EncoderOptions, named: Mapping[str, Any]
 ) -> "dict[str, Scorer]":
     """Other metrics, on the same encoder and layer, with the settings that name them."""
     import freight
 
-    found: dict[str, Scorer] = {}
-    encoder, options, cache = source
+    rivals: dict[str, Scorer] = {}
     for wanted in names:
         name, _, column = wanted.partition(":")
         known = freight.parameters(name)
         shared = {x: named[x] for x in named if x in ("layer", "lang") and x in known}
         own = {x: named[x] for x in named if x.startswith(f"{name}.") and name != metric}
-        chosen: dict[str, Any] = {**shared, **own, **given(column=column or None)}
-        if name in found:
+        settings: dict[str, Any] = {**shared, **own, **given(column=column or None)}
+        if name in rivals:
             raise InvalidInput(f"--against {name} is given twice; one column of it at a time")
-        found[name] = wanted_metrics([name], encoder, options, chosen, cache)[0].metric
-    return found
+        placement = encoder.encoder, encoder.placement
+        rivals[name] = wanted_metrics([name], *placement, settings, encoder.cache)[0].metric
+    return rivals
 
 
 @contextmanager
 def _progress() -> "Iterator[Told | None]":
-    """A bar a stage on standard error, where that is a terminal."""
+    """A progress bar per stage on standard error, where that is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

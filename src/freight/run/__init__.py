@@ -1,4 +1,4 @@
-"""Runs over files of any size: shards out, resumable, on this machine or on a Ray cluster."""
+"""Runs over files of any size into a folder of shards: resumable, on this machine or on Ray."""
 
 from freight.run.local_engine import local
 from freight.run.ray_engine import on_ray

@@ -1,4 +1,9 @@
-"""Small records with a seal, so that a damaged or foreign one is found out."""
+"""What a run keeps in its folder: sealed records, the manifest, and files that are written durably.
+
+A record is JSON with a digest of itself (its seal), so that a damaged record, or one of another
+run, is recognised. The manifest describes the run: its input, its metrics and its settings. A
+`RunFolder` writes files so that they survive a crash or a power cut, whole or not at all.
+"""
 
 from __future__ import annotations
 
@@ -20,54 +25,63 @@ from freight.core.scoring import Scorer
 from freight.data import Corpus
 from freight.errors import FreightError
 
-SEAL = "seal"
+_SEAL = "seal"
 
 
-def digest(content: Any) -> str:
-    """The SHA-256 of plain data, however its keys are ordered."""
+def seal_record(content: Mapping[str, Any], owner: str = "", indent: int | None = None) -> bytes:
+    """The content as JSON with its seal; it can be opened with the same `owner` only."""
+    sealed = {**content, _SEAL: _digest([owner, content])}
+    return json.dumps(sealed, indent=indent, ensure_ascii=False).encode() + b"\n"
+
+
+def open_record(record: bytes | None, owner: str = "") -> dict[str, Any] | None:
+    """The content of a sealed record; None where it is missing, damaged or of another owner."""
+    try:
+        content = json.loads(record or b"")
+        seal = content.pop(_SEAL)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return content if seal == _digest([owner, content]) else None
+
+
+def _digest(content: Any) -> str:
+    """The SHA-256 of plain data, independent of the order of keys."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def sealed(content: Mapping[str, Any], owner: str = "", indent: int | None = None) -> bytes:
-    """A record as JSON; `owner` has to be known to open it again."""
-    marked = {**content, SEAL: digest([owner, content])}
-    return json.dumps(marked, indent=indent, ensure_ascii=False).encode() + b"\n"
-
-
-def opened(record: bytes | None, owner: str = "") -> dict[str, Any] | None:
-    """What was sealed; nothing where that is not what is there."""
-    try:
-        content = json.loads(record or b"")
-        seal = content.pop(SEAL)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None
-    return content if seal == digest([owner, content]) else None
-
-
-MANIFEST = "manifest.json"
-_DECIDING = ("version", "input", "metrics", "shard", "format")
-
-
-class Surroundings(NamedTuple):
-    """What scores depend on where they are made: signatures, the device and the libraries."""
+class Environment(NamedTuple):
+    """What scores depend on in the process that computes them."""
 
     signatures: list[str]
     device: str
     libraries: dict[str, str]
 
     @classmethod
-    def here(cls, metrics: Sequence[Scorer]) -> Surroundings:
-        """Those of this process."""
-        known = {name: version(name) for name in ("numpy", "pyarrow", "torch")}
-        return cls([metric.signature for metric in metrics], _device(), known)
+    def of_this_process(cls, metrics: Sequence[Scorer]) -> Environment:
+        """The signatures of the metrics, the device and the versions of libraries here."""
+        versions = {name: version(name) for name in ("numpy", "pyarrow", "torch")}
+        return cls([metric.signature for metric in metrics], _device_name(), versions)
+
+
+def _device_name() -> str:
+    import torch
+
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    return f"CPU {torch.backends.cpu.get_cpu_capability()}"
+
+
+MANIFEST = "manifest.json"
+_IDENTITY = ("version", "input", "metrics", "shard", "format")
+"""The fields that decide on the scores and on the rows of each shard."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """A run, as it is written beside its shards.
+    """The description of a run that is written beside its shards.
 
-    `learnt` is the digest of the frequencies that were learnt from the input, where any were;
-    `libraries` and `device` tell where other bits may come from.
+    `fitted` is the digest of the frequencies that were fitted on the input, where any were.
+    `libraries` and `device` do not identify the run: with others the last digits may differ.
     """
 
     version: str
@@ -78,26 +92,25 @@ class Manifest:
     format: str
     libraries: dict[str, str]
     device: str
-    learnt: str | None = None
+    fitted: str | None = None
     complete: bool = False
 
     @classmethod
-    def of(
+    def describe(
         cls,
         corpus: Corpus,
-        metrics: Sequence[Scorer],
-        columns: Sequence[Sequence[str]],
+        metrics: Sequence[tuple[str, Sequence[str]]],
         shard: int,
         ending: str,
-        there: Surroundings,
+        environment: Environment,
     ) -> Manifest:
-        """The manifest of a run that is about to begin; reads the input for its digests."""
+        """The manifest of a new run of these metrics and columns; reads the input for digests."""
         from freight import __version__
 
-        files = [_file(shown, path) for shown, path in corpus.files]
+        files = [_describe_file(shown, path) for shown, path in corpus.files]
         described = [
-            {"name": one.name, "columns": list(names), "signature": signature}
-            for one, names, signature in zip(metrics, columns, there.signatures, strict=True)
+            {"name": name, "columns": list(columns), "signature": signature}
+            for (name, columns), signature in zip(metrics, environment.signatures, strict=True)
         ]
         return cls(
             version=__version__,
@@ -106,52 +119,76 @@ class Manifest:
             metrics=described,
             shard=shard,
             format=ending.removeprefix("."),
-            libraries=there.libraries,
-            device=there.device,
+            libraries=environment.libraries,
+            device=environment.device,
         )
 
     @classmethod
-    def read(cls, content: bytes | None) -> Manifest | None:
-        """The manifest in a file; nothing where that is damaged or of another making."""
-        found = opened(content)
+    def from_bytes(cls, content: bytes | None) -> Manifest | None:
+        """The manifest in a file; None where it is damaged or of another version's form."""
+        fields = open_record(content)
         try:
-            return None if found is None else cls(**found)
+            return None if fields is None else cls(**fields)
         except TypeError:
             return None
 
-    def written(self) -> bytes:
-        """As a file."""
-        return sealed(vars(self), indent=1)
+    def to_bytes(self) -> bytes:
+        """The content of the file."""
+        return seal_record(vars(self), indent=1)
 
     @property
     def identity(self) -> str:
-        """A digest of all that decides on the scores and where they stand."""
-        return digest([_nameless(getattr(self, name)) for name in _DECIDING])
+        """A digest of everything that decides on the scores and on the rows of each shard."""
+        return _digest([_without_file_names(getattr(self, name)) for name in _IDENTITY])
 
-    def finished(self) -> Manifest:
-        """The same, all shards being there."""
+    @property
+    def shard_count(self) -> int:
+        """The number of shards of the whole run."""
+        return -(-self.segments // self.shard)
+
+    def shard_name(self, number: int) -> str:
+        """The file name of a shard."""
+        width = max(5, len(str(self.shard_count)))
+        return f"shard-{number:0{width}d}.{self.format}"
+
+    def completed(self) -> Manifest:
+        """The same manifest, marked as complete."""
         return replace(self, complete=True)
 
     def difference(self, before: Manifest) -> str | None:
-        """How this run differs from the one that was begun before, if it does."""
+        """The first difference to the run that was begun before, in words; None if it is equal."""
         return next(_differences(before, self), None)
+
+
+def _describe_file(shown: str, path: Path) -> dict[str, Any]:
+    with path.open("rb") as stream:
+        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+    ending = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
+    return {"name": shown, "ending": ending, "bytes": path.stat().st_size, "sha256": sha256}
+
+
+def _without_file_names(value: Any) -> Any:
+    """The value without the names of files, which may be moved."""
+    if not isinstance(value, dict):
+        return value
+    return {**value, "files": [{**file, "name": None} for file in value["files"]]}
 
 
 def _differences(old: Manifest, new: Manifest) -> Iterator[str]:
     if old.version != new.version:
         yield f"by freight {old.version}, and this is {new.version}"
-    yield from _other_files(old.input["files"], new.input["files"])
+    yield from _different_files(old.input["files"], new.input["files"])
     for name in ("encoding", "hyp_column", "ref_columns", "systems"):
         if old.input[name] != new.input[name]:
             yield f"with {name.replace('_', ' ')} {old.input[name]}, not {new.input[name]}"
-    yield from _other_metrics(old.metrics, new.metrics)
+    yield from _different_metrics(old.metrics, new.metrics)
     if old.shard != new.shard:
         yield f"with {old.shard} segments a shard, not {new.shard}"
     if old.format != new.format:
         yield f"as {old.format}, not {new.format}"
 
 
-def _other_files(old: list[Any], new: list[Any]) -> Iterator[str]:
+def _different_files(old: list[Any], new: list[Any]) -> Iterator[str]:
     if len(old) != len(new):
         yield f"with {len(old)} input files, not {len(new)}"
     for before, now in zip(old, new, strict=False):
@@ -163,7 +200,7 @@ def _other_files(old: list[Any], new: list[Any]) -> Iterator[str]:
             yield f"on {before['name']}, and {now['name']} would be read in another way"
 
 
-def _other_metrics(old: list[Any], new: list[Any]) -> Iterator[str]:
+def _different_metrics(old: list[Any], new: list[Any]) -> Iterator[str]:
     begun, asked = ([one["name"] for one in several] for several in (old, new))
     if begun != asked:
         yield f"with the metrics {', '.join(begun)}, not {', '.join(asked)}"
@@ -177,103 +214,80 @@ def _other_metrics(old: list[Any], new: list[Any]) -> Iterator[str]:
             yield f"with the columns {was} of {before['name']}, not {is_now}"
 
 
-def _file(shown: str, path: Path) -> dict[str, Any]:
-    with path.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
-    ending = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
-    return {"name": shown, "ending": ending, "bytes": path.stat().st_size, "sha256": found}
-
-
-def _nameless(value: Any) -> Any:
-    """Without the names of files, which may move."""
-    if not isinstance(value, dict):
-        return value
-    files = [{**file, "name": None} for file in value["files"]]
-    return {**value, "files": files}
-
-
-def _device() -> str:
-    import torch
-
-    if torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    return f"CPU {torch.backends.cpu.get_cpu_capability()}"
-
-
-LOCK, PART = ".lock", ".part"
+_LOCK, _PART = ".lock", ".part"
 
 
 class RunFolder:
-    """A folder that is written durably: what `write` and `append` gave back survives a power cut.
+    """A folder whose files survive a power cut once `write_file` or `append_line` has returned.
 
-    Where the disk is full, what was being written is taken away again.
+    When the disk is full, a file that is only partly written is removed again.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep other runs out; a run that is killed lets go. Half-written files are removed."""
-        with self._telling():
+    def lock(self) -> Iterator[None]:
+        """Keep other runs out, and remove partly written files; ends with the process."""
+        with self._one_line_errors():
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = (self.path / LOCK).open("a")
+            lock = (self.path / _LOCK).open("a")
         with lock:
-            self._lock(lock.fileno())
-            for part in self.path.glob(f"*{PART}"):
+            self._lock_file(lock.fileno())
+            for part in self.path.glob(f"*{_PART}"):
                 part.unlink()
             yield
 
     @property
     def names(self) -> set[str]:
-        """The files in it, but for the lock and what was only half written."""
+        """The names of the files, without the lock and partly written files."""
         if not self.path.is_dir():
             return set()
         every = {path.name for path in self.path.iterdir()}
-        return {name for name in every if name != LOCK and not name.endswith(PART)}
+        return {name for name in every if name != _LOCK and not name.endswith(_PART)}
 
-    def read(self, name: str) -> bytes | None:
-        """A file's content; nothing where there is none."""
+    def read_file(self, name: str) -> bytes | None:
+        """A file's content; None where it does not exist."""
         try:
             return (self.path / name).read_bytes()
         except FileNotFoundError:
             return None
 
-    def digest(self, name: str) -> str | None:
-        """The SHA-256 of a file; nothing where it cannot be read."""
+    def file_digest(self, name: str) -> str | None:
+        """The SHA-256 of a file; None where it cannot be read."""
         try:
             with (self.path / name).open("rb") as stream:
                 return hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError:
             return None
 
-    def write(self, name: str, content: bytes) -> None:
-        """Write a file beside its place and move it there."""
-        part = self.path / (name + PART)
-        with self._telling():
+    def write_file(self, name: str, content: bytes) -> None:
+        """Write a file under another name and move it to its own."""
+        part = self.path / (name + _PART)
+        with self._one_line_errors():
             try:
                 with part.open("wb", buffering=0) as stream:
-                    _put(stream.fileno(), content)
+                    _write_and_sync(stream.fileno(), content)
                 part.replace(self.path / name)
-                self._settle()
+                self._sync_names()
             except OSError:
                 with suppress(OSError):
                     part.unlink(missing_ok=True)
                 raise
 
-    def append(self, name: str, content: bytes) -> None:
-        """Add to the end of a file."""
+    def append_line(self, name: str, line: bytes) -> None:
+        """Add a line to the end of a file."""
         path = self.path / name
-        with self._telling(), path.open("ab", buffering=0) as stream:
-            before = stream.tell()
+        with self._one_line_errors(), path.open("ab", buffering=0) as stream:
+            size = stream.tell()
             try:
-                _put(stream.fileno(), content)
+                _write_and_sync(stream.fileno(), line)
             except OSError:
                 with suppress(OSError):
-                    os.truncate(path, before)
+                    os.truncate(path, size)
                 raise
 
-    def _lock(self, file: int) -> None:
+    def _lock_file(self, file: int) -> None:
         try:
             flock(file, LOCK_EX | LOCK_NB)
         except BlockingIOError:
@@ -286,8 +300,8 @@ class RunFolder:
                 stacklevel=4,
             )
 
-    def _settle(self) -> None:
-        """Make the names in the folder durable, where the file system can."""
+    def _sync_names(self) -> None:
+        """Make the names in the folder durable, where the file system supports it."""
         file = os.open(self.path, os.O_RDONLY)
         try:
             os.fsync(file)
@@ -298,7 +312,7 @@ class RunFolder:
             os.close(file)
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _one_line_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -308,8 +322,7 @@ class RunFolder:
             ) from None
 
 
-def _put(file: int, content: bytes) -> None:
-    """Everything to the disk itself."""
+def _write_and_sync(file: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(file, rest) :]

@@ -1,4 +1,4 @@
-"""Files in, shards out, on this machine."""
+"""Runs on this machine: in this process, or in several, one for each GPU by default."""
 
 from __future__ import annotations
 
@@ -23,10 +23,18 @@ from freight.core.types import Progress, device_of
 from freight.data import Corpus
 from freight.errors import FreightError
 from freight.kernels import set_threads
-from freight.run.journal import Surroundings
-from freight.run.resume import Engine, Request, carry_out
-from freight.run.shards import SHARD, Finished, Run, Shard, ShardTask
-from freight.run.worker_pool import Answer, Crew, PoolWorker, serve
+from freight.run.journal import Environment
+from freight.run.resume import Engine, RunRequest, score_to_folder
+from freight.run.shards import SHARD_SIZE, FinishedShard, Run, Shard, ShardTask
+from freight.run.worker_pool import (
+    FromWorker,
+    NoMoreShards,
+    PoolWorker,
+    ToWorker,
+    WorkerFailure,
+    WorkerPool,
+    serve_shards,
+)
 
 
 def local(
@@ -35,56 +43,39 @@ def local(
     output: str | Path,
     *,
     resume: bool = False,
-    shard: int = SHARD,
+    shard: int = SHARD_SIZE,
     ending: str = ".parquet",
     columns: Sequence[Sequence[str]] | None = None,
     workers: int | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Score a corpus into a folder of shards, or with `resume` what is missing there.
+    """Score a corpus into a folder of shards; with `resume`, only the shards that are missing.
 
-    There is a process for each GPU unless `workers` says otherwise. `threads` are those of each
-    process, by default an equal share of the cores; the bits of a transformer on the CPU depend on
-    them, and its signature says so.
+    There is one process per GPU unless `workers` is given. `threads` is the number of threads of
+    each process, by default an equal share of the cores; the bits of a transformer on the CPU
+    depend on it, and its signature contains it.
     """
-    gpus = _gpus(metrics)
+    gpus = _usable_gpus(metrics)
     count = workers or max(gpus, 1)
-    request = Request(metrics, corpus, Path(output), resume, shard, ending, columns)
+    request = RunRequest(metrics, corpus, Path(output), resume, shard, ending, columns)
     share = threads or max((os.cpu_count() or 1) // count, 1)
-    engine: Engine = _Here() if count == 1 else Processes(count, share, gpus > 0)
-    with _threads(share if threads or count > 1 else None):  # signatures tell what workers do
-        return carry_out(request, engine, progress)
+    engine: Engine = ThisProcess() if count == 1 else Processes(count, share, gpus > 0)
+    # Signatures are made here, so this process has to have as many threads as the workers.
+    with _limited_threads(share if threads or count > 1 else None):
+        return score_to_folder(request, engine, progress)
 
 
-class _Here:
-    """The engine of one process: this one."""
-
-    def look(self, metrics: Sequence[Scorer]) -> Surroundings:
-        return Surroundings.here(metrics)
-
-    def work(
-        self, task: ShardTask, shards: Iterator[Shard], progress: Progress | None
-    ) -> Iterator[Finished]:
-        try:
-            yield from task(shards, progress)
-        except RuntimeError as error:
-            if "CUDA error" not in str(error):
-                raise
-            reason = str(error).splitlines()[0]
-            raise FreightError(f"the GPU failed ({reason}); go on with --resume") from error
-
-
-def _gpus(metrics: Sequence[Scorer]) -> int:
-    """How many GPUs the metrics can be shared out among."""
+def _usable_gpus(metrics: Sequence[Scorer]) -> int:
+    """The number of GPUs that the metrics can be distributed over."""
     encoders = {part.encoder for metric in metrics for part in metric.parts}
-    anywhere = [device_of(one) == torch.device("cuda") for one in encoders]
-    return torch.cuda.device_count() if any(anywhere) else 0
+    on_any_gpu = any(device_of(one) == torch.device("cuda") for one in encoders)
+    return torch.cuda.device_count() if on_any_gpu else 0
 
 
 @contextmanager
-def _threads(count: int | None) -> Iterator[None]:
-    """So many threads for a while, or as many as there are."""
+def _limited_threads(count: int | None) -> Iterator[None]:
+    """Use this many threads in the context; None changes nothing."""
     before = numba.get_num_threads(), torch.get_num_threads()
     if count is not None:
         set_threads(count)
@@ -95,29 +86,46 @@ def _threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before[1])
 
 
-_VISIBLE = "CUDA_VISIBLE_DEVICES"
+class ThisProcess:
+    """The engine that scores in this process."""
+
+    def environment(self, metrics: Sequence[Scorer]) -> Environment:
+        """That of this process."""
+        return Environment.of_this_process(metrics)
+
+    def score_shards(
+        self, task: ShardTask, shards: Iterator[Shard], progress: Progress | None
+    ) -> Iterator[FinishedShard]:
+        """The finished shards in order; a failed GPU is an error in one line."""
+        try:
+            yield from task.score_shards(shards, progress)
+        except RuntimeError as error:
+            if "CUDA error" not in str(error):
+                raise
+            reason = str(error).splitlines()[0]
+            raise FreightError(f"the GPU failed ({reason}); go on with --resume") from error
 
 
 @dataclass(frozen=True)
 class Processes:
-    """An engine: so many processes, each with so many threads, each with a GPU where there are."""
+    """The engine of several processes with some threads each, and a GPU each where there are."""
 
     count: int
     threads: int
     gpus: bool = False
 
-    def look(self, metrics: Sequence[Scorer]) -> Surroundings:
-        """As here."""
-        return Surroundings.here(metrics)
+    def environment(self, metrics: Sequence[Scorer]) -> Environment:
+        """That of this process, which is the same in all of them."""
+        return Environment.of_this_process(metrics)
 
-    def work(
+    def score_shards(
         self, task: ShardTask, shards: Iterator[Shard], progress: Progress | None
-    ) -> Iterator[Finished]:
-        """The finished shards, as they come."""
-        workers = self._started(task)
-        crew = Crew(list(workers), shards, _listen, lambda worker: None)
+    ) -> Iterator[FinishedShard]:
+        """The finished shards, in the order in which the processes finish them."""
+        workers = self._start_workers(task)
+        pool = WorkerPool(list(workers), shards, _receive_messages, lambda worker: None)
         try:
-            for done in crew.work():
+            for done in pool.finished_shards():
                 if progress:
                     progress(done.record.rows)
                 yield done
@@ -125,40 +133,47 @@ class Processes:
             for worker in workers:
                 worker.stop()
 
-    def _started(self, task: ShardTask) -> list[_Process]:
+    def _start_workers(self, task: ShardTask) -> list[_ProcessWorker]:
         visible = _visible_gpus() if self.gpus else []
         context = multiprocessing.get_context("spawn")
         workers = []
         for k in range(self.count):
-            mine, theirs = context.Pipe()
+            ours, theirs = context.Pipe()
             gpu = visible[k % len(visible)] if visible else None
-            process = context.Process(target=_live, args=(theirs, gpu, self.threads), daemon=True)
+            process = context.Process(
+                target=_work_in_process, args=(theirs, gpu, self.threads), daemon=True
+            )
             process.start()
             theirs.close()
-            workers.append(_Process(mine, process))
+            workers.append(_ProcessWorker(ours, process))
         for worker in workers:
             worker.send(task)
         return workers
 
 
-class _Process(PoolWorker[Shard]):
+class _ProcessWorker(PoolWorker[Shard]):
+    """A worker process, seen from its parent."""
+
     def __init__(self, pipe: Connection[Any, Any], process: BaseProcess) -> None:
         super().__init__()
         self.pipe, self.process = pipe, process
 
-    def tell(self, shard: Shard | None) -> None:
+    def send_shard(self, shard: Shard) -> None:
         self.send(shard)
 
-    def send(self, what: ShardTask | Shard | None) -> None:
-        with suppress(OSError):  # it has died; reading from it will say so
-            self.pipe.send(what)
+    def send_end(self) -> None:
+        self.send(NoMoreShards())
 
-    def answer(self) -> Answer | None:
+    def send(self, message: ShardTask | ToWorker) -> None:
+        with suppress(OSError):  # it has died, which `receive` reports
+            self.pipe.send(message)
+
+    def receive(self) -> FromWorker:
         try:
-            found: Answer = self.pipe.recv()
+            message: FromWorker = self.pipe.recv()
         except (EOFError, OSError):
-            return None
-        return found
+            return WorkerFailure()
+        return message
 
     def stop(self) -> None:
         self.pipe.close()
@@ -166,33 +181,34 @@ class _Process(PoolWorker[Shard]):
         self.process.join()
 
 
-def _listen(workers: Sequence[_Process]) -> Iterable[tuple[_Process, Answer | None]]:
-    speaking = wait([worker.pipe for worker in workers])
-    return [(worker, worker.answer()) for worker in workers if worker.pipe in speaking]
+def _receive_messages(
+    workers: Sequence[_ProcessWorker],
+) -> Iterable[tuple[_ProcessWorker, FromWorker]]:
+    ready = wait([worker.pipe for worker in workers])
+    return [(worker, worker.receive()) for worker in workers if worker.pipe in ready]
+
+
+_VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
 
 
 def _visible_gpus() -> list[str]:
-    import torch
-
-    said = os.environ.get(_VISIBLE)
-    return said.split(",") if said else [str(k) for k in range(torch.cuda.device_count())]
+    visible = os.environ.get(_VISIBLE_GPUS)
+    return visible.split(",") if visible else [str(k) for k in range(torch.cuda.device_count())]
 
 
-def _live(pipe: Connection[Any, Any], gpu: str | None, threads: int) -> None:
-    """The life of a process, which ends with its parent's."""
+def _work_in_process(pipe: Connection[Any, Any], gpu: str | None, threads: int) -> None:
+    """The main function of a worker process, which ends when its parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops us
     if gpu is not None:
-        os.environ[_VISIBLE] = gpu
-    from freight.kernels import set_threads
-
+        os.environ[_VISIBLE_GPUS] = gpu
     set_threads(threads)
     task: ShardTask = pipe.recv()
-    inbox: SimpleQueue[Shard | None] = SimpleQueue()
-    Thread(target=_receive, args=(pipe, inbox), daemon=True).start()
-    serve(task, inbox.get, pipe.send)
+    inbox: SimpleQueue[ToWorker] = SimpleQueue()
+    Thread(target=_fill_inbox, args=(pipe, inbox), daemon=True).start()
+    serve_shards(task, inbox.get, pipe.send)
 
 
-def _receive(pipe: Connection[Any, Any], inbox: SimpleQueue[Shard | None]) -> None:
+def _fill_inbox(pipe: Connection[Any, Any], inbox: SimpleQueue[ToWorker]) -> None:
     try:
         while True:
             inbox.put(pipe.recv())

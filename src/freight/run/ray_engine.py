@@ -1,8 +1,8 @@
-"""The same on a Ray cluster: the driver reads and writes, actors score.
+"""Runs on a Ray cluster: the driver reads and writes, actors score.
 
-Ray Data would read for us, but neither keeps to exact shards nor knows which are finished. So the
-driver cuts the input and hands shards to actors, no more than they ask for, and an actor or a node
-that dies is replaced by another as soon as there is room for one.
+Ray Data could read for us, but it neither keeps to exact shards nor knows which are finished. So
+the driver cuts the input and sends shards to actors when they ask for them. An actor or a node
+that dies is replaced as soon as there is room for another.
 """
 
 from __future__ import annotations
@@ -20,10 +20,18 @@ from freight.core.types import Progress
 from freight.data import Corpus
 from freight.errors import InvalidInput, MissingPart
 from freight.kernels import set_threads
-from freight.run.journal import Surroundings
-from freight.run.resume import Request, carry_out
-from freight.run.shards import SHARD, Finished, Run, Shard, ShardTask
-from freight.run.worker_pool import Answer, Crew, PoolWorker, serve
+from freight.run.journal import Environment
+from freight.run.resume import RunRequest, score_to_folder
+from freight.run.shards import SHARD_SIZE, FinishedShard, Run, Shard, ShardTask
+from freight.run.worker_pool import (
+    FromWorker,
+    NoMoreShards,
+    PoolWorker,
+    ToWorker,
+    WorkerFailure,
+    WorkerPool,
+    serve_shards,
+)
 
 
 def on_ray(
@@ -33,7 +41,7 @@ def on_ray(
     *,
     address: str | None = None,
     resume: bool = False,
-    shard: int = SHARD,
+    shard: int = SHARD_SIZE,
     ending: str = ".parquet",
     columns: Sequence[Sequence[str]] | None = None,
     workers: int | None = None,
@@ -42,130 +50,30 @@ def on_ray(
 ) -> Run:
     """Score a corpus into a folder of shards, as `local` does, by actors of a Ray cluster.
 
-    An actor takes a GPU where the cluster has any, otherwise `threads` cores; there are as many as
-    there is room for unless `workers` says otherwise. A cluster that is not yet joined is joined at
-    `address`, or at $RAY_ADDRESS, or started on this machine.
+    An actor takes a GPU where the cluster has any, otherwise `threads` cores; there are as many
+    actors as there is room for unless `workers` is given. Where Ray is not initialised yet, it
+    connects to the cluster at `address` or at $RAY_ADDRESS, or starts one on this machine.
     """
-    request = Request(metrics, corpus, Path(output), resume, shard, ending, columns)
-    with _joined(address) as ray:
-        there = ray.cluster_resources()
-        gpus = int(there.get("GPU", 0))
-        room = gpus or int(there.get("CPU", 0)) // threads
+    request = RunRequest(metrics, corpus, Path(output), resume, shard, ending, columns)
+    with _connect(address) as ray:
+        resources = ray.cluster_resources()
+        gpus = int(resources.get("GPU", 0))
+        room = gpus or int(resources.get("CPU", 0)) // threads
         if not (workers or room):
             raise InvalidInput(f"the cluster has no {threads} cores on one node; say fewer threads")
-        return carry_out(request, _Ray(ray, workers or room, threads, gpus > 0), progress)
-
-
-@dataclass(frozen=True)
-class _Ray:
-    """An engine: so many actors, each with so many threads, each with a GPU where there are."""
-
-    ray: Any
-    count: int
-    threads: int
-    gpus: bool
-
-    def look(self, metrics: Sequence[Scorer]) -> Surroundings:
-        """As a worker has it, who may have a GPU where the driver has none."""
-        task = self.ray.remote(**self._needs)(_look)
-        found: Surroundings = self.ray.get(task.remote(list(metrics), self.threads))
-        return found
-
-    def work(
-        self, task: ShardTask, shards: Iterator[Shard], progress: Progress | None
-    ) -> Iterator[Finished]:
-        """The finished shards, as they come."""
-        shared = self.ray.put(task)
-        first = [self._actor(shared) for _ in range(self.count)]
-        put = (_Put(shard.number, self.ray.put(shard)) for shard in shards)
-
-        def replace(worker: _Remote) -> _Remote:
-            self.ray.kill(worker.actor)
-            return self._actor(shared)
-
-        crew = Crew(first, put, self._listen, replace)
-        try:
-            for done in crew.work():
-                if progress:
-                    progress(done.record.rows)
-                yield done
-        finally:
-            for worker in crew.workers:
-                self.ray.kill(worker.actor)
-
-    @property
-    def _needs(self) -> dict[str, Any]:
-        return {"num_cpus": self.threads, "num_gpus": 1 if self.gpus else 0}
-
-    def _actor(self, task: Any) -> _Remote:
-        kind = self.ray.remote(max_concurrency=3, **self._needs)(_Actor)
-        return _Remote(kind.remote(task, self.threads))
-
-    def _listen(self, workers: Sequence[_Remote]) -> Iterable[tuple[_Remote, Answer | None]]:
-        by_answer = {worker.answer: worker for worker in workers}
-        ready, _ = self.ray.wait(list(by_answer), fetch_local=False)
-        return [(by_answer[answer], self._heard(by_answer[answer])) for answer in ready]
-
-    def _heard(self, worker: _Remote) -> Answer | None:
-        try:
-            found: Answer = self.ray.get(worker.answer)
-        except self.ray.exceptions.RayError:
-            return None
-        worker.answer = worker.actor.answer.remote()
-        return found
-
-
-@dataclass(frozen=True)
-class _Put:
-    """A shard in the cluster's memory."""
-
-    number: int
-    shard: Any
-
-
-class _Remote(PoolWorker[_Put]):
-    def __init__(self, actor: Any) -> None:
-        super().__init__()
-        self.actor = actor
-        self.answer = actor.answer.remote()
-
-    def tell(self, shard: _Put | None) -> None:
-        self.actor.tell.remote(None if shard is None else shard.shard)
-
-
-class _Actor:
-    """A worker on a node of the cluster, which scores on a thread of its own."""
-
-    def __init__(self, task: ShardTask, threads: int) -> None:
-        set_threads(threads)
-        self._inbox: SimpleQueue[Shard | None] = SimpleQueue()
-        self._outbox: SimpleQueue[Answer] = SimpleQueue()
-        ends = self._inbox.get, self._outbox.put
-        Thread(target=serve, args=(task, *ends), daemon=True).start()
-
-    def tell(self, shard: Shard | None) -> None:
-        """Take a shard, or word to finish up."""
-        self._inbox.put(shard)
-
-    def answer(self) -> Answer:
-        """The next thing to be said, once there is one."""
-        return self._outbox.get()
-
-
-def _look(metrics: Sequence[Scorer], threads: int) -> Surroundings:
-    set_threads(threads)
-    return Surroundings.here(metrics)
+        engine = RayActors(ray, workers or room, threads, gpus > 0)
+        return score_to_folder(request, engine, progress)
 
 
 @contextmanager
-def _joined(address: str | None) -> Iterator[Any]:
-    """Ray, as part of a cluster; one that was joined for this is left again."""
+def _connect(address: str | None) -> Iterator[Any]:
+    """Ray, connected to a cluster; a connection that is made here is closed again."""
     try:
         import ray
     except ImportError as error:
         raise MissingPart.extra("ray", "ray") from error
-    mine = not ray.is_initialized()
-    if mine:
+    is_ours = not ray.is_initialized()
+    if is_ours:
         try:
             ray.init(address=address, log_to_driver=False, include_dashboard=False)
         except (ConnectionError, ValueError) as error:
@@ -173,5 +81,113 @@ def _joined(address: str | None) -> Iterator[Any]:
     try:
         yield ray
     finally:
-        if mine:
+        if is_ours:
             ray.shutdown()
+
+
+@dataclass(frozen=True)
+class RayActors:
+    """The engine of several actors with some threads each, and a GPU each where there are."""
+
+    ray: Any
+    count: int
+    threads: int
+    gpus: bool
+
+    def environment(self, metrics: Sequence[Scorer]) -> Environment:
+        """That of a node of the cluster, which may have a GPU where the driver has none."""
+        task = self.ray.remote(**self._resources)(_environment_on_node)
+        environment: Environment = self.ray.get(task.remote(list(metrics), self.threads))
+        return environment
+
+    def score_shards(
+        self, task: ShardTask, shards: Iterator[Shard], progress: Progress | None
+    ) -> Iterator[FinishedShard]:
+        """The finished shards, in the order in which the actors finish them."""
+        shared = self.ray.put(task)
+        workers = [self._start_worker(shared) for _ in range(self.count)]
+        stored = (_StoredShard(shard.number, self.ray.put(shard)) for shard in shards)
+
+        def replace(worker: _ActorWorker) -> _ActorWorker:
+            self.ray.kill(worker.actor)
+            return self._start_worker(shared)
+
+        pool = WorkerPool(workers, stored, self._receive_messages, replace)
+        try:
+            for done in pool.finished_shards():
+                if progress:
+                    progress(done.record.rows)
+                yield done
+        finally:
+            for worker in pool.workers:
+                self.ray.kill(worker.actor)
+
+    @property
+    def _resources(self) -> dict[str, Any]:
+        return {"num_cpus": self.threads, "num_gpus": 1 if self.gpus else 0}
+
+    def _start_worker(self, task: Any) -> _ActorWorker:
+        kind = self.ray.remote(max_concurrency=3, **self._resources)(_ScoringActor)
+        return _ActorWorker(kind.remote(task, self.threads))
+
+    def _receive_messages(
+        self, workers: Sequence[_ActorWorker]
+    ) -> Iterable[tuple[_ActorWorker, FromWorker]]:
+        by_message = {worker.next_message: worker for worker in workers}
+        ready, _ = self.ray.wait(list(by_message), fetch_local=False)
+        return [(by_message[one], self._receive(by_message[one])) for one in ready]
+
+    def _receive(self, worker: _ActorWorker) -> FromWorker:
+        try:
+            message: FromWorker = self.ray.get(worker.next_message)
+        except self.ray.exceptions.RayError:
+            return WorkerFailure()
+        worker.next_message = worker.actor.next_message.remote()
+        return message
+
+
+@dataclass(frozen=True)
+class _StoredShard:
+    """A shard in the memory of the cluster."""
+
+    number: int
+    shard: Any
+
+
+class _ActorWorker(PoolWorker[_StoredShard]):
+    """An actor, seen from the driver."""
+
+    def __init__(self, actor: Any) -> None:
+        super().__init__()
+        self.actor = actor
+        self.next_message = actor.next_message.remote()
+
+    def send_shard(self, shard: _StoredShard) -> None:
+        self.actor.put.remote(shard.shard)
+
+    def send_end(self) -> None:
+        self.actor.put.remote(NoMoreShards())
+
+
+class _ScoringActor:
+    """A worker on a node of the cluster, which scores in a thread of its own."""
+
+    def __init__(self, task: ShardTask, threads: int) -> None:
+        set_threads(threads)
+        self._inbox: SimpleQueue[ToWorker] = SimpleQueue()
+        self._outbox: SimpleQueue[FromWorker] = SimpleQueue()
+        ends = self._inbox.get, self._outbox.put
+        Thread(target=serve_shards, args=(task, *ends), daemon=True).start()
+
+    def put(self, message: ToWorker) -> None:
+        """Take a message of the driver."""
+        self._inbox.put(message)
+
+    def next_message(self) -> FromWorker:
+        """The next message to the driver, once there is one."""
+        return self._outbox.get()
+
+
+def _environment_on_node(metrics: Sequence[Scorer], threads: int) -> Environment:
+    set_threads(threads)
+    return Environment.of_this_process(metrics)

@@ -1,8 +1,9 @@
-"""A run that can be cut off at any moment, and goes on to the same bytes.
+"""A run that can be interrupted at any moment, and is continued to the same bytes.
 
-A shard is written whole and only then noted in the journal, so that what is noted is there. The
-journal's lines are sealed with the run's identity: a damaged line, or one of another run, counts
-for nothing, and its shard is done again.
+A shard is written whole and only then noted in the journal, so that every shard in the journal is
+in the folder. The lines of the journal are sealed with the run's identity: a damaged line, or one
+of another run, is ignored, and its shard is scored again. Frequencies that metrics fit on the
+input (IDF) are kept in a file, so that they are counted once.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,49 +23,56 @@ from freight.core.types import Progress
 from freight.data import Corpus
 from freight.data.tables import FORMATS
 from freight.errors import FreightError, InvalidInput
-from freight.run.journal import MANIFEST, Manifest, RunFolder, Surroundings, opened, sealed
+from freight.run.journal import (
+    MANIFEST,
+    Environment,
+    Manifest,
+    RunFolder,
+    open_record,
+    seal_record,
+)
 from freight.run.shards import (
-    SHARD,
+    SHARD_SIZE,
     SUMMARY,
-    Finished,
-    Record,
+    FinishedShard,
     Run,
     Shard,
+    ShardRecord,
     ShardTask,
-    count_shards,
-    cut,
-    summed,
+    cut_shards,
+    sum_records,
 )
 
 JOURNAL = "shards.jsonl"
+FITTED = "fitted.json"
 
 
 class Engine(Protocol):
-    """Whoever does the task to all shards."""
+    """What scores the shards: this process, several processes, or a cluster."""
 
-    def look(self, metrics: Sequence[Scorer]) -> Surroundings:
-        """What the scores of these metrics depend on, there where they are made."""
+    def environment(self, metrics: Sequence[Scorer]) -> Environment:
+        """What the scores depend on in the processes that compute them."""
         ...
 
-    def work(
+    def score_shards(
         self, task: ShardTask, shards: Iterator[Shard], progress: Progress | None
-    ) -> Iterator[Finished]:
-        """The finished shards, in whatever order."""
+    ) -> Iterator[FinishedShard]:
+        """The finished shards, in any order."""
         ...
 
 
 @dataclass(frozen=True)
-class Request:
-    """What is asked for: metrics, input, a folder, how the scores are cut up and written.
+class RunRequest:
+    """What to score and where to: metrics, input, folder, size and format of the shards.
 
-    `columns` are those wanted of each metric, all where nothing is said.
+    `columns` are those wanted of each metric; all of them by default.
     """
 
     metrics: Sequence[Scorer]
     corpus: Corpus
     output: Path
     resume: bool = False
-    shard: int = SHARD
+    shard: int = SHARD_SIZE
     ending: str = ".parquet"
     columns: Sequence[Sequence[str]] | None = None
 
@@ -75,7 +83,7 @@ class Request:
             raise InvalidInput(f"{self.ending} is no format; there is {' '.join(FORMATS)}")
         if len({metric.name for metric in self.metrics}) < max(len(self.metrics), 1):
             raise InvalidInput("a run has at least one metric, and none of them twice")
-        for metric, names in zip(self.metrics, self.wanted, strict=True):
+        for metric, names in zip(self.metrics, self.wanted_columns, strict=True):
             there = [column.name for column in metric.columns]
             for name in names:
                 if name not in there:
@@ -84,59 +92,72 @@ class Request:
                     )
 
     @property
-    def wanted(self) -> list[tuple[str, ...]]:
-        """The columns of each metric."""
+    def wanted_columns(self) -> list[tuple[str, ...]]:
+        """The columns to write of each metric."""
         if self.columns is not None:
             return [tuple(names) for names in self.columns]
         return [tuple(column.name for column in metric.columns) for metric in self.metrics]
 
 
-def carry_out(request: Request, engine: Engine, progress: Progress | None = None) -> Run:
-    """Score what has not been scored yet, and sum everything up."""
+def score_to_folder(request: RunRequest, engine: Engine, progress: Progress | None = None) -> Run:
+    """Score the shards that are not in the folder yet, and write the summary."""
     folder, corpus = RunFolder(request.output), request.corpus
-    with folder.held():
-        stamps = _stamps(corpus)
-        chosen = request.metrics, request.wanted, request.shard, request.ending
-        asked = Manifest.of(corpus, *chosen, engine.look(request.metrics))
-        manifest = _begun(folder, asked, request.resume)
-        metrics, manifest = _taught(folder, request, manifest)
-        task = _task(request, metrics, engine.look(metrics).signatures)
-        known = _verified(folder, manifest)
-        folder.write(JOURNAL, b"".join(_line(manifest, one) for one in _sorted(known)))
-        folder.write(MANIFEST, replace(manifest, complete=False).written())
+    with folder.lock():
+        stamps = _file_stamps(corpus)
+        manifest = _check_manifest(folder, request, engine.environment(request.metrics))
+        metrics, manifest = _fit_metrics(folder, request, manifest)
+        signatures = engine.environment(metrics).signatures
+        notes = {metric.name: line for metric, line in zip(metrics, signatures, strict=True)}
+        columns = tuple(request.wanted_columns)
+        task = ShardTask(tuple(metrics), columns, request.ending, notes)
+        done = _intact_shards(folder, manifest)
+        _write_journal(folder, manifest, done)
+        folder.write_file(MANIFEST, replace(manifest, complete=False).to_bytes())
         if progress:
-            progress(sum(record.rows for record in known.values()))
-        shards = cut(corpus, request.shard, known)
-        for done in () if _whole(manifest, known) else engine.work(task, shards, progress):
-            if _stamps(corpus) != stamps:
-                raise FreightError("the input was changed while it was being scored; begin anew")
-            folder.write(_name(manifest, done.record.number), done.content)
-            folder.append(JOURNAL, _line(manifest, done.record))
-            known[done.record.number] = done.record
-        return _closed(folder, task, manifest, _sorted(known))
+            progress(sum(record.rows for record in done.values()))
+        if len(done) < manifest.shard_count:
+            pending = cut_shards(corpus, request.shard, set(done))
+            for shard in engine.score_shards(task, pending, progress):
+                if _file_stamps(corpus) != stamps:
+                    raise FreightError(
+                        "the input was changed while it was being scored; begin anew"
+                    )
+                number = shard.record.number
+                folder.write_file(manifest.shard_name(number), shard.content)
+                folder.append_line(JOURNAL, _journal_line(manifest, shard.record))
+                done[number] = shard.record
+        return _finish_run(folder, task, manifest, done)
 
 
 def finished_shards(output: Path) -> tuple[int, int]:
-    """How many shards of a run there are, and how many there will be; it may be going on."""
+    """How many shards of a run are finished, and how many it has; it may still be running."""
     folder = RunFolder(output)
-    manifest = Manifest.read(folder.read(MANIFEST))
+    manifest = Manifest.from_bytes(folder.read_file(MANIFEST))
     if manifest is None:
         return 0, 0
-    return len(_records(folder, manifest)), count_shards(manifest.segments, manifest.shard)
+    return len(_read_journal(folder, manifest)), manifest.shard_count
 
 
-def _begun(folder: RunFolder, manifest: Manifest, resume: bool) -> Manifest:
-    """The manifest to go by: that of the folder, where it is the same run."""
+def _check_manifest(folder: RunFolder, request: RunRequest, environment: Environment) -> Manifest:
+    """The manifest of this run; where the folder has one already, it has to be the same run."""
+    metrics = [
+        (metric.name, columns)
+        for metric, columns in zip(request.metrics, request.wanted_columns, strict=True)
+    ]
+    manifest = Manifest.describe(
+        request.corpus, metrics, request.shard, request.ending, environment
+    )
     if not folder.names:
         return manifest
-    if not resume:
+    if not request.resume:
         raise InvalidInput(
             f"{folder.path} is not empty; go on with what is there by --resume, or name another"
             " folder"
         )
-    before = Manifest.read(folder.read(MANIFEST))
+    before = Manifest.from_bytes(folder.read_file(MANIFEST))
     if before is None:
-        return _unknown(folder, manifest)
+        _check_files(folder, manifest)
+        return manifest
     difference = manifest.difference(before)
     if difference:
         raise InvalidInput(
@@ -153,126 +174,85 @@ def _begun(folder: RunFolder, manifest: Manifest, resume: bool) -> Manifest:
     return before
 
 
-def _unknown(folder: RunFolder, manifest: Manifest) -> Manifest:
-    """A folder without a manifest that can be read: ours if it holds something of this run."""
-    ours = {MANIFEST, JOURNAL, SUMMARY, LEARNT}
-    shards = {_name(manifest, k) for k in range(count_shards(manifest.segments, manifest.shard))}
+def _check_files(folder: RunFolder, manifest: Manifest) -> None:
+    """Refuse a folder without a readable manifest, unless all its files are of this run."""
+    ours = {MANIFEST, JOURNAL, SUMMARY, FITTED}
+    shards = {manifest.shard_name(number) for number in range(manifest.shard_count)}
     foreign = sorted(folder.names - ours - shards)
-    if foreign or (folder.names & shards and not _records(folder, manifest)):
+    if foreign or (folder.names & shards and not _read_journal(folder, manifest)):
         what = foreign[0] if foreign else f"a damaged {MANIFEST} and no shard of this run"
         raise InvalidInput(f"{folder.path} holds {what}; name another folder, or empty it")
-    return manifest
 
 
-def _taught(
-    folder: RunFolder, request: Request, manifest: Manifest
-) -> tuple[list[Scorer], Manifest]:
-    """The metrics, having learnt what they need, now or before."""
-    metrics = list(request.metrics)
-    if not any(metric.needs_fitting for metric in metrics):
-        return metrics, manifest
-    content = folder.read(LEARNT)
-    if content and manifest.learnt == _digest(content) and restorable(metrics):
-        return restored(metrics, content), manifest
-    metrics = fitted(metrics, request.corpus)
-    content = written(metrics)
-    folder.write(LEARNT, content)
-    return metrics, replace(manifest, learnt=_digest(content))
+def _read_journal(folder: RunFolder, manifest: Manifest) -> list[ShardRecord]:
+    lines = (folder.read_file(JOURNAL) or b"").splitlines()
+    contents = [open_record(line, manifest.identity) for line in lines]
+    return [ShardRecord(**content) for content in contents if content is not None]
 
 
-def _task(request: Request, metrics: Sequence[Scorer], signatures: Sequence[str]) -> ShardTask:
-    notes = {metric.name: line for metric, line in zip(metrics, signatures, strict=True)}
-    return ShardTask(tuple(metrics), tuple(request.wanted), request.ending, notes)
+def _write_journal(folder: RunFolder, manifest: Manifest, done: dict[int, ShardRecord]) -> None:
+    lines = [_journal_line(manifest, done[number]) for number in sorted(done)]
+    folder.write_file(JOURNAL, b"".join(lines))
 
 
-def _verified(folder: RunFolder, manifest: Manifest) -> dict[int, Record]:
-    """The shards that are noted, and still are what was noted."""
+def _journal_line(manifest: Manifest, record: ShardRecord) -> bytes:
+    return seal_record(vars(record), manifest.identity)
+
+
+def _intact_shards(folder: RunFolder, manifest: Manifest) -> dict[int, ShardRecord]:
+    """The shards in the journal whose files have not changed."""
     return {
         record.number: record
-        for record in _records(folder, manifest)
-        if folder.digest(_name(manifest, record.number)) == record.sha256
+        for record in _read_journal(folder, manifest)
+        if folder.file_digest(manifest.shard_name(record.number)) == record.sha256
     }
 
 
-def _records(folder: RunFolder, manifest: Manifest) -> list[Record]:
-    lines = (folder.read(JOURNAL) or b"").splitlines()
-    found = [opened(line, manifest.identity) for line in lines]
-    return [Record(**content) for content in found if content is not None]
-
-
-def _closed(folder: RunFolder, task: ShardTask, manifest: Manifest, records: list[Record]) -> Run:
-    """The journal in order, the summary, and the mark that all is there."""
-    names = [_name(manifest, record.number) for record in records]
-    if not _whole(manifest, names):
+def _finish_run(
+    folder: RunFolder, task: ShardTask, manifest: Manifest, done: dict[int, ShardRecord]
+) -> Run:
+    """Write the journal in order, the summary, and the mark that the run is complete."""
+    if len(done) < manifest.shard_count:
         raise FreightError(f"shards are missing in {folder.path}; go on with --resume")
-    files = tuple(folder.path / name for name in names)
-    run = Run(folder.path, files, manifest.segments, summed(task, records))
-    folder.write(JOURNAL, b"".join(_line(manifest, record) for record in records))
-    folder.write(SUMMARY, run.written())
-    folder.write(MANIFEST, manifest.finished().written())
+    records = [done[number] for number in sorted(done)]
+    files = tuple(folder.path / manifest.shard_name(record.number) for record in records)
+    run = Run(folder.path, files, manifest.segments, sum_records(task, records))
+    _write_journal(folder, manifest, done)
+    folder.write_file(SUMMARY, run.summary_file())
+    folder.write_file(MANIFEST, manifest.completed().to_bytes())
     return run
 
 
-def _whole(manifest: Manifest, shards: Collection[Any]) -> bool:
-    return len(shards) == count_shards(manifest.segments, manifest.shard)
+def _file_stamps(corpus: Corpus) -> list[Any]:
+    """Size and modification time of each input file, which tell whether it was written to."""
+    stats = [path.stat() for _, path in corpus.files]
+    return [(one.st_size, one.st_mtime_ns) for one in stats]
 
 
-def _line(manifest: Manifest, record: Record) -> bytes:
-    return sealed(vars(record), manifest.identity)
+def _fit_metrics(
+    folder: RunFolder, request: RunRequest, manifest: Manifest
+) -> tuple[list[Scorer], Manifest]:
+    """The metrics with the frequencies that they need, read from the folder or fitted now."""
+    metrics = list(request.metrics)
+    if not any(metric.needs_fitting for metric in metrics):
+        return metrics, manifest
+    content = folder.read_file(FITTED)
+    if content and manifest.fitted == _sha256(content) and _can_be_stored(metrics):
+        return _with_stored_tables(metrics, content), manifest
+    refs, hyps = _CorpusTexts(request.corpus, refs=True), _CorpusTexts(request.corpus, refs=False)
+    metrics = [one.fit(refs, hyps, "given texts") if one.needs_fitting else one for one in metrics]
+    content = _tables_file(metrics)
+    folder.write_file(FITTED, content)
+    return metrics, replace(manifest, fitted=_sha256(content))
 
 
-def _sorted(known: dict[int, Record]) -> list[Record]:
-    return [known[number] for number in sorted(known)]
-
-
-def _name(manifest: Manifest, number: int) -> str:
-    width = max(5, len(str(count_shards(manifest.segments, manifest.shard))))
-    return f"shard-{number:0{width}d}.{manifest.format}"
-
-
-def _digest(content: bytes) -> str:
+def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _stamps(corpus: Corpus) -> list[Any]:
-    """What changes when a file is written to."""
-    found = [path.stat() for _, path in corpus.files]
-    return [(one.st_size, one.st_mtime_ns) for one in found]
-
-
-LEARNT = "learnt.json"
-SOURCE = "given texts"
-
-
-def fitted(metrics: Sequence[Scorer], corpus: Corpus) -> list[Scorer]:
-    """Each metric, having learnt from the input what it needs."""
-    refs, hyps = _FittedSide(corpus, refs=True), _FittedSide(corpus, refs=False)
-    return [one.fit(refs, hyps, SOURCE) if one.needs_fitting else one for one in metrics]
-
-
-def written(metrics: Sequence[Scorer]) -> bytes:
-    """The frequencies that these metrics know, as a file."""
-    tables = [[_tables(part) for part in metric.parts] for metric in metrics]
-    return json.dumps(tables).encode() + b"\n"
-
-
-def restored(metrics: Sequence[Scorer], content: bytes) -> list[Scorer]:
-    """Each metric, knowing what is in such a file; one that needs nothing stays as it is."""
-    tables = json.loads(content)
-    return [
-        _fitted_part(one, found) if one.needs_fitting else one
-        for one, found in zip(metrics, tables, strict=True)
-    ]
-
-
-def restorable(metrics: Sequence[Scorer]) -> bool:
-    """Whether what they learn can be written down."""
-    return all(isinstance(one, (Metric, Blend)) for one in metrics if one.needs_fitting)
-
-
 @dataclass(frozen=True)
-class _FittedSide:
-    """All texts of one side, as often as they are wanted."""
+class _CorpusTexts:
+    """All texts of one side, which can be iterated several times."""
 
     corpus: Corpus
     refs: bool
@@ -283,20 +263,38 @@ class _FittedSide:
         return (hyp for hyp, _ in self.corpus)
 
 
+def _can_be_stored(metrics: Sequence[Scorer]) -> bool:
+    return all(isinstance(one, (Metric, Blend)) for one in metrics if one.needs_fitting)
+
+
+def _tables_file(metrics: Sequence[Scorer]) -> bytes:
+    """The frequencies of these metrics as a file."""
+    tables = [[_tables(part) for part in metric.parts] for metric in metrics]
+    return json.dumps(tables).encode() + b"\n"
+
+
+def _with_stored_tables(metrics: Sequence[Scorer], content: bytes) -> list[Scorer]:
+    """Each metric with the frequencies in the file; one that needs none is left as it is."""
+    return [
+        _with_tables(one, tables) if one.needs_fitting else one
+        for one, tables in zip(metrics, json.loads(content), strict=True)
+    ]
+
+
 def _tables(part: Metric) -> list[dict[str, Any] | None]:
     idfs = [side.idf if side else None for side in (part.weighting, part.ref_weighting)]
     return [asdict(idf.table) if idf and idf.table else None for idf in idfs]
 
 
-def _fitted_part(scorer: Scorer, tables: Sequence[Any]) -> Scorer:
+def _with_tables(scorer: Scorer, tables: Sequence[Any]) -> Scorer:
     if isinstance(scorer, Blend):
-        parts = [_part(*both) for both in zip(scorer.parts, tables, strict=True)]
+        parts = [_part_with_tables(*both) for both in zip(scorer.parts, tables, strict=True)]
         return replace(scorer, parts=tuple(parts))
     assert isinstance(scorer, Metric)
-    return _part(scorer, tables[0])
+    return _part_with_tables(scorer, tables[0])
 
 
-def _part(metric: Metric, tables: Sequence[dict[str, Any] | None]) -> Metric:
+def _part_with_tables(metric: Metric, tables: Sequence[dict[str, Any] | None]) -> Metric:
     hyp, ref = (_frequencies(table) for table in tables)
     if hyp:
         metric = replace(metric, weighting=metric.weighting.fitted(hyp))

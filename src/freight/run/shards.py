@@ -1,4 +1,8 @@
-"""Shards: a fixed number of segments in a row, scored together and written as one file."""
+"""Shards: a fixed number of consecutive segments, scored together and written as one file.
+
+A `ShardTask` scores shards anywhere: in this process, in a worker process or in an actor. What is
+kept of a finished shard is a `ShardRecord`, and the summary of a `Run` is made of these records.
+"""
 
 from __future__ import annotations
 
@@ -22,24 +26,24 @@ from freight.data import Corpus
 from freight.data.tables import encoded
 from freight.transport.types import Array
 
-SHARD = 20_000
-"""Segments in a shard where nothing else is said."""
+SHARD_SIZE = 20_000
+"""The default number of segments per shard."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """Segments in a row, and the columns that tell them apart."""
+    """Consecutive segments, and the columns that identify their rows."""
 
     number: int
-    names: dict[str, list[Any]]
+    row_names: dict[str, list[Any]]
     segments: list[Segment]
 
 
 @dataclass(frozen=True)
-class Record:
+class ShardRecord:
     """What is kept of a finished shard: the digest of its file, and its part of the summary.
 
-    By metric: the tally that its system scores are made of, and how often each flag was raised.
+    For each metric: the tally that system scores are computed from, and the count of each flag.
     """
 
     number: int
@@ -50,18 +54,18 @@ class Record:
 
 
 @dataclass(frozen=True, eq=False)
-class Finished:
-    """A shard's record, and the bytes of its file."""
+class FinishedShard:
+    """A shard's record and the bytes of its file."""
 
-    record: Record
+    record: ShardRecord
     content: bytes
 
 
 @dataclass(frozen=True)
 class ShardTask:
-    """What is done to every shard, anywhere: metrics, which columns of each, and the format.
+    """What is done to each shard: score by these metrics, write these columns in this format.
 
-    `notes` go into files that can hold some. Whoever does it, the bytes are the same.
+    `notes` are written into formats that have metadata. The bytes do not depend on who does it.
     """
 
     metrics: tuple[Scorer, ...]
@@ -69,13 +73,13 @@ class ShardTask:
     ending: str
     notes: Mapping[str, str]
 
-    def __call__(
+    def score_shards(
         self, shards: Iterable[Shard], progress: Progress | None = None
-    ) -> Iterator[Finished]:
-        """Score shards in one stream, so that nothing stands still between two of them."""
+    ) -> Iterator[FinishedShard]:
+        """Score shards as one stream of segments, so that nothing waits between two of them."""
         begun: deque[Shard] = deque()
         waiting: list[list[Result]] = [[] for _ in self.metrics]
-        for results in score_stream(self.metrics, _segments(shards, begun), progress):
+        for results in score_stream(self.metrics, _chain_segments(shards, begun), progress):
             for parts, result in zip(waiting, results, strict=True):
                 parts.append(result)
             while begun and sum(map(len, waiting[0])) >= len(begun[0].segments):
@@ -84,28 +88,36 @@ class ShardTask:
                 waiting = [[one.only(np.arange(size, len(one)))] for one in whole]
                 yield self._finish(begun.popleft(), [one.only(np.arange(size)) for one in whole])
 
-    def _finish(self, shard: Shard, results: Sequence[Result]) -> Finished:
-        columns = table_columns(shard.names, self.columns, results)
-        content = encoded(self.ending, self.notes, columns)
-        flags = [Counter(flag_kind(f) for found in one.flags for f in found) for one in results]
-        record = Record(
+    def _finish(self, shard: Shard, results: Sequence[Result]) -> FinishedShard:
+        content = encoded(
+            self.ending, self.notes, table_columns(shard.row_names, self.columns, results)
+        )
+        record = ShardRecord(
             number=shard.number,
             rows=len(shard.segments),
             sha256=hashlib.sha256(content).hexdigest(),
             tallies=[one.tally.tolist() for one in results],
-            flags=[dict(sorted(found.items())) for found in flags],
+            flags=[_count_flags(one) for one in results],
         )
-        return Finished(record, content)
+        return FinishedShard(record, content)
 
 
-def count_shards(segments: int, size: int) -> int:
-    """How many shards there are."""
-    return -(-segments // size)
+def _chain_segments(shards: Iterable[Shard], begun: deque[Shard]) -> Iterator[Segment]:
+    """The segments of all shards; each shard is put into `begun` when its first one is taken."""
+    for shard in shards:
+        begun.append(shard)
+        yield from shard.segments
 
 
-def cut(corpus: Corpus, size: int, known: Collection[int]) -> Iterator[Shard]:
-    """The shards that are not known yet; where one ends depends on nothing but the input."""
-    pending = [k for k in range(count_shards(len(corpus), size)) if k not in known]
+def _count_flags(result: Result) -> dict[str, int]:
+    counts = Counter(flag_kind(flag) for flags in result.flags for flag in flags)
+    return dict(sorted(counts.items()))
+
+
+def cut_shards(corpus: Corpus, size: int, done: Collection[int]) -> Iterator[Shard]:
+    """The shards that are not done yet; where one ends depends on the input alone."""
+    count = -(-len(corpus) // size)
+    pending = [number for number in range(count) if number not in done]
     if not pending:
         return
     at, stream = pending[0], corpus.since(pending[0] * size)
@@ -116,15 +128,8 @@ def cut(corpus: Corpus, size: int, known: Collection[int]) -> Iterator[Shard]:
         at = number + 1
 
 
-def _segments(shards: Iterable[Shard], begun: deque[Shard]) -> Iterator[Segment]:
-    """The segments of all shards, end to end; whose they are is noted."""
-    for shard in shards:
-        begun.append(shard)
-        yield from shard.segments
-
-
 def row_names(corpus: Corpus, before: int, count: int) -> dict[str, list[Any]]:
-    """What tells rows apart: their numbers, or inputs and systems where there are several."""
+    """The columns that identify rows: the segment, and the system where there are several."""
     if corpus.places is not None:
         return corpus.places.columns(before, before + count)
     return {"segment": list(range(before + 1, before + count + 1))}
@@ -133,15 +138,15 @@ def row_names(corpus: Corpus, before: int, count: int) -> dict[str, list[Any]]:
 def table_columns(
     names: Mapping[str, list[Any]], columns: Sequence[Sequence[str]], results: Sequence[Result]
 ) -> dict[str, list[Any]]:
-    """The rows of some results as columns: what tells them apart, scores and flags."""
-    found = dict(names)
+    """The columns of a table of scores: row names, scores, winning references and flags."""
+    table = dict(names)
     for wanted, result in zip(columns, results, strict=True):
         for name in wanted:
-            found[f"{result.name}:{name}"] = result[name].tolist()
-        found[f"{result.name}:reference"] = result.winners.tolist()
+            table[f"{result.name}:{name}"] = result[name].tolist()
+        table[f"{result.name}:reference"] = result.winners.tolist()
     every = zip(*(result.flags for result in results), strict=True)
-    found["flags"] = [sorted({flag for one in segment for flag in one}) for segment in every]
-    return found
+    table["flags"] = [sorted({flag for one in segment for flag in one}) for segment in every]
+    return table
 
 
 SUMMARY = "summary.json"
@@ -149,7 +154,7 @@ SUMMARY = "summary.json"
 
 @dataclass(frozen=True)
 class Outcome:
-    """System scores by column and counted flags of a metric, and every choice that made them."""
+    """A metric's system scores by column, the count of each flag, and the signature."""
 
     metric: str
     system: dict[str, float]
@@ -167,23 +172,30 @@ class Run:
     outcomes: tuple[Outcome, ...]
 
     def tables(self) -> Iterator[Any]:
-        """The scores in input order as pyarrow tables, a shard at a time."""
+        """The scores in input order as pyarrow tables, one per shard."""
         for file in self.files:
             yield _READERS[file.suffix](file)
 
-    def written(self) -> bytes:
-        """As a file."""
+    def summary(self) -> dict[str, Any]:
+        """Plain data for JSON, with null for system scores that are not finite."""
         metrics = [
-            {**vars(one), "system": {name: _number(x) for name, x in one.system.items()}}
+            {**vars(one), "system": {name: _finite(x) for name, x in one.system.items()}}
             for one in self.outcomes
         ]
-        content = {"segments": self.segments, "metrics": metrics}
-        return json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n"
+        return {"segments": self.segments, "metrics": metrics}
+
+    def summary_file(self) -> bytes:
+        """The content of the summary's file."""
+        return json.dumps(self.summary(), indent=1, ensure_ascii=False).encode() + b"\n"
 
 
-def summed(task: ShardTask, records: Sequence[Record]) -> tuple[Outcome, ...]:
-    """The outcome of each metric; sums run in input order, so that no bit depends on the run."""
-    found = []
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def sum_records(task: ShardTask, records: Sequence[ShardRecord]) -> tuple[Outcome, ...]:
+    """The outcome of each metric; records are summed in input order, so that no bit varies."""
+    outcomes = []
     for k, (metric, names) in enumerate(zip(task.metrics, task.columns, strict=True)):
         tally: Any = 0.0
         flags: Counter[str] = Counter()
@@ -193,8 +205,8 @@ def summed(task: ShardTask, records: Sequence[Record]) -> tuple[Outcome, ...]:
         every = _system(metric, tally)
         system = {name: every[name] for name in names}
         counts = dict(sorted(flags.items()))
-        found.append(Outcome(metric.name, system, counts, task.notes[metric.name]))
-    return tuple(found)
+        outcomes.append(Outcome(metric.name, system, counts, task.notes[metric.name]))
+    return tuple(outcomes)
 
 
 def _system(metric: Scorer, tally: Array) -> dict[str, float]:
@@ -207,33 +219,34 @@ def _system(metric: Scorer, tally: Array) -> dict[str, float]:
     return metric.read(chunk, nothing).system_of(tally)
 
 
-def _parquet(file: Path) -> Any:
+def _read_parquet(file: Path) -> Any:
     from pyarrow import parquet
 
     return parquet.read_table(file)
 
 
-def _json_lines(file: Path) -> Any:
+def _read_json_lines(file: Path) -> Any:
     from pyarrow import json as lines
 
     return lines.read_json(file)
 
 
-def _comma(file: Path) -> Any:
+def _read_csv(file: Path) -> Any:
     from pyarrow import csv
 
     return csv.read_csv(file)
 
 
-def _tab(file: Path) -> Any:
+def _read_tsv(file: Path) -> Any:
     from pyarrow import csv
 
-    plain = csv.ParseOptions(delimiter="\t", quote_char=False)
-    return csv.read_csv(file, parse_options=plain)
+    unquoted = csv.ParseOptions(delimiter="\t", quote_char=False)
+    return csv.read_csv(file, parse_options=unquoted)
 
 
-_READERS = {".parquet": _parquet, ".jsonl": _json_lines, ".csv": _comma, ".tsv": _tab}
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+_READERS = {
+    ".parquet": _read_parquet,
+    ".jsonl": _read_json_lines,
+    ".csv": _read_csv,
+    ".tsv": _read_tsv,
+}

@@ -1,7 +1,7 @@
-"""Workers that shards are handed out to, wherever they are; one that dies is done without.
+"""A pool of workers that score shards, whether processes or actors; a worker may die.
 
-A worker asks for a shard when it begins the one that it got last, so that it never waits, and
-scores all of them in one stream.
+A worker asks for the next shard as soon as it begins the one before, so that it never waits, and
+scores all of them in one stream. The shards of a worker that died go to the others.
 """
 
 from __future__ import annotations
@@ -12,125 +12,155 @@ from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from freight.errors import FreightError
-from freight.run.shards import Finished, Shard, ShardTask
-
-MORE: Literal["more"] = "more"
-"""What a worker says when it wants a shard; nothing in return means that it should finish up."""
-
-TRIES = 3
-"""How many workers may die over a shard before it is given up."""
-
-KILLED = "it was killed, perhaps for want of memory"
-
-Answer = Finished | FreightError | RuntimeError | Literal["more"]
-"""What a worker says: a shard, what the user can mend, what it died of, or that it wants more."""
+from freight.run.shards import FinishedShard, Shard, ShardTask
 
 
-class Numbered(Protocol):
-    """A shard, or something that stands for it."""
+@dataclass(frozen=True)
+class ShardRequest:
+    """A worker asks for another shard."""
+
+
+@dataclass(frozen=True)
+class NoMoreShards:
+    """The answer to a request: no shard is left, so score to the end those that you have."""
+
+
+@dataclass(frozen=True)
+class InputFault:
+    """Something that the user has to correct, and that would stop every other worker too."""
+
+    error: FreightError
+
+
+@dataclass(frozen=True)
+class WorkerFailure:
+    """The worker has ended; `reason` completes the sentence 'a worker failed: ...'."""
+
+    reason: str = "it was killed, perhaps for want of memory"
+
+
+ToWorker = Shard | NoMoreShards
+FromWorker = ShardRequest | FinishedShard | InputFault | WorkerFailure
+
+
+class ShardHandle(Protocol):
+    """A shard, or a reference to one in a cluster's memory."""
 
     @property
     def number(self) -> int:
-        """Which shard it is."""
+        """The number of the shard."""
         ...
 
 
-N = TypeVar("N", bound=Numbered)
+H = TypeVar("H", bound=ShardHandle)
 W = TypeVar("W", bound="PoolWorker[Any]")
 
 
 @dataclass(eq=False)
-class PoolWorker(ABC, Generic[N]):
-    """A worker as it is seen from here: what it holds, and whether it waits for more."""
+class PoolWorker(ABC, Generic[H]):
+    """A worker as the pool sees it: the shards it has, and whether it waits for another."""
 
-    held: dict[int, N] = field(default_factory=dict)
-    idle: bool = False
+    assigned: dict[int, H] = field(default_factory=dict)
+    waiting: bool = False
 
     @abstractmethod
-    def tell(self, shard: N | None) -> None:
-        """Send a shard, or word to finish up; if it has died, that is found out later."""
+    def send_shard(self, shard: H) -> None:
+        """Send a shard; a worker that has died reports that through its messages."""
+
+    @abstractmethod
+    def send_end(self) -> None:
+        """Send that there are no more shards."""
 
 
 @dataclass(eq=False)
-class Crew(Generic[W, N]):
-    """Workers, and shards that have not been handed out: those that came back, then the rest.
+class WorkerPool(Generic[W, H]):
+    """Hands out shards to workers and collects finished ones.
 
-    `listen` waits for what workers say, which is nothing from one that is dead; `replace` gives
-    a new worker for a dead one, or none.
+    `receive` waits for messages of the workers. `replace` returns a new worker for one that has
+    died, or None. A shard over which `attempts` workers have died ends the run.
     """
 
     workers: list[W]
-    rest: Iterator[N]
-    listen: Callable[[Sequence[W]], Iterable[tuple[W, Answer | None]]]
+    shards: Iterator[H]
+    receive: Callable[[Sequence[W]], Iterable[tuple[W, FromWorker]]]
     replace: Callable[[W], W | None]
-    back: deque[N] = field(default_factory=deque)
-    ended: bool = False
-    deaths: Counter[int] = field(default_factory=Counter)
+    attempts: int = 3
+    _returned: deque[H] = field(default_factory=deque, init=False)
+    _exhausted: bool = field(default=False, init=False)
+    _deaths: Counter[int] = field(default_factory=Counter, init=False)
 
-    def work(self) -> Iterator[Finished]:
-        """Hand out and take in until nothing is left."""
+    def finished_shards(self) -> Iterator[FinishedShard]:
+        """All shards, in the order in which they are finished."""
         while True:
             for worker in self.workers:
-                if worker.idle:
-                    self._give(worker)
-            if self.ended and not self.back and not any(one.held for one in self.workers):
+                if worker.waiting:
+                    self._answer_request(worker)
+            if self._is_done():
                 return
-            for worker, answer in self.listen(self.workers):
-                if isinstance(answer, Finished):
-                    del worker.held[answer.record.number]
-                    yield answer
-                elif isinstance(answer, FreightError):
-                    raise answer
-                elif answer == MORE:
-                    worker.idle = True
-                else:
-                    self._lose(worker, str(answer or KILLED))
+            for worker, message in self.receive(self.workers):
+                match message:
+                    case FinishedShard():
+                        del worker.assigned[message.record.number]
+                        yield message
+                    case InputFault():
+                        raise message.error
+                    case ShardRequest():
+                        worker.waiting = True
+                    case WorkerFailure():
+                        self._remove_worker(worker, message.reason)
 
-    def _give(self, worker: W) -> None:
-        shard = self.back.popleft() if self.back else next(self.rest, None)
-        self.ended = self.ended or shard is None
-        if shard is None and not worker.held:
-            return
+    def _is_done(self) -> bool:
+        assigned = any(worker.assigned for worker in self.workers)
+        return self._exhausted and not self._returned and not assigned
+
+    def _answer_request(self, worker: W) -> None:
+        """Send the next shard, or the end to a worker that has shards; others keep waiting."""
+        shard = self._returned.popleft() if self._returned else next(self.shards, None)
         if shard is not None:
-            worker.held[shard.number] = shard
-        worker.idle = False
-        worker.tell(shard)
+            worker.assigned[shard.number] = shard
+            worker.waiting = False
+            worker.send_shard(shard)
+            return
+        self._exhausted = True
+        if worker.assigned:
+            worker.waiting = False
+            worker.send_end()
 
-    def _lose(self, worker: W, fault: str) -> None:
+    def _remove_worker(self, worker: W, reason: str) -> None:
         self.workers.remove(worker)
-        self.back.extend(worker.held.values())
-        self.deaths.update(list(worker.held))
-        again = self.replace(worker)
-        if again is not None:
-            self.workers.append(again)
-        if not self.workers or max(self.deaths.values(), default=0) >= TRIES:
+        self._returned.extend(worker.assigned.values())
+        self._deaths.update(list(worker.assigned))
+        replacement = self.replace(worker)
+        if replacement is not None:
+            self.workers.append(replacement)
+        if not self.workers or max(self._deaths.values(), default=0) >= self.attempts:
             raise FreightError(
-                f"no worker is left; the last one failed: {fault}; go on with --resume"
+                f"no worker is left; the last one failed: {reason}; go on with --resume"
             )
-        warnings.warn(f"a worker failed: {fault}; the others go on", stacklevel=5)
+        warnings.warn(f"a worker failed: {reason}; the others go on", stacklevel=5)
 
 
-def serve(
-    task: ShardTask, receive: Callable[[], Shard | None], send: Callable[[Answer], None]
+def serve_shards(
+    task: ShardTask, receive: Callable[[], ToWorker], send: Callable[[FromWorker], None]
 ) -> None:
-    """The life of a worker: shards in, finished ones out, until something goes wrong."""
+    """What a worker does: receive shards and send finished ones, until something fails."""
     try:
         while True:
-            for done in task(_asked_for(receive, send)):
+            for done in task.score_shards(_requested_shards(receive, send)):
                 send(done)
     except FreightError as error:
-        send(error)
+        send(InputFault(error))
     except Exception as error:
-        send(RuntimeError(traceback.format_exception_only(error)[-1].strip()))
+        send(WorkerFailure(traceback.format_exception_only(error)[-1].strip()))
 
 
-def _asked_for(
-    receive: Callable[[], Shard | None], send: Callable[[Answer], None]
+def _requested_shards(
+    receive: Callable[[], ToWorker], send: Callable[[FromWorker], None]
 ) -> Iterator[Shard]:
-    send(MORE)
-    while (shard := receive()) is not None:
-        send(MORE)
+    send(ShardRequest())
+    while not isinstance(shard := receive(), NoMoreShards):
+        send(ShardRequest())
         yield shard

@@ -1,0 +1,118 @@
+"""`freight compare`: which of several systems is better, and whether the difference is significant.
+
+The systems' hypotheses are scored against the same references by the code of `freight score`.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import typer
+
+from freight.cli.completion import among
+from freight.cli.groups import (
+    EncoderOptions,
+    MetricChoice,
+    MetricOptions,
+    SettingOptions,
+    TableOptions,
+    files_of,
+    grouped,
+)
+from freight.cli.sacrebleu import (
+    PRINTED,
+    IntervalOptions,
+    PairedTestOptions,
+    Presentation,
+    PrintOptions,
+)
+from freight.cli.score import Outputs, ScoringInput, score_files
+from freight.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class ComparedFiles:
+    """References and the systems to compare."""
+
+    panel: ClassVar = TableOptions.panel
+
+    ref: Annotated[
+        str,
+        typer.Argument(
+            metavar="REF",
+            help="References, one per line; or a single table with the columns hyp, ref, system.",
+        ),
+    ]
+    systems: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SYSTEM",
+            help="Hypotheses of each system, one per line, or folders of such files.",
+        ),
+    ] = None
+    more_refs: Annotated[
+        list[str] | None,
+        typer.Option("-r", "--ref", metavar="REF", help="More references; may be repeated."),
+    ] = None
+
+    def sides(self) -> tuple[list[str], list[str]]:
+        """The files of hypotheses and of references."""
+        more = self.more_refs or []
+        if not self.systems:
+            return [self.ref], more
+        return [file for one in self.systems for file in files_of(one)], [self.ref, *more]
+
+
+@dataclass(frozen=True)
+class ComparisonOutput:
+    """Where the comparison is written."""
+
+    panel: ClassVar = PrintOptions.panel
+
+    output: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="A page: .html; scores: .jsonl .csv .tsv .parquet. May be repeated.",
+        ),
+    ] = None
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "-f",
+            "--format",
+            metavar="NAME",
+            help=f"{', '.join(PRINTED)}. Default: a table.",
+            autocompletion=among(*PRINTED),
+        ),
+    ] = None
+
+
+@grouped
+def compare(
+    files: ComparedFiles,
+    metrics: MetricOptions,
+    settings: SettingOptions,
+    encoder: EncoderOptions,
+    table: TableOptions,
+    output: ComparisonOutput,
+    printing: PrintOptions,
+    intervals: IntervalOptions,
+    tests: PairedTestOptions,
+) -> None:
+    """Compare several systems by their scores, with confidence intervals and significance tests.
+
+    Without a paired test the systems are ordered from best to worst, and each is tested against
+    the next, one-sided, by swapping their outputs at random. With --paired-bs or --paired-ar each
+    is tested against the first, two-sided, as sacrebleu does it.
+    """
+    if output.form is not None and output.form not in PRINTED:
+        raise InvalidInput(f"--format {output.form}; there is {', '.join(PRINTED)}")
+    score_files(
+        ScoringInput(*files.sides(), table),
+        MetricChoice(metrics.names, settings, encoder),
+        Outputs.of(output.output or [], printing),
+        Presentation.of(output.form, printing, intervals, tests),
+        several=True,
+    )

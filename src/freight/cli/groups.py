@@ -1,0 +1,231 @@
+"""Options in groups: a command takes a few dataclasses, and the shell sees their fields.
+
+A group is a dataclass whose fields are annotated as typer's parameters. `grouped` makes a command
+of a function of groups. The groups that several commands share are defined here.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
+from dataclasses import MISSING, dataclass, fields
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, get_args, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+from typer.models import OptionInfo
+
+from freight.cli import options
+from freight.cli.options import (
+    DEFAULT,
+    RequestedMetric,
+    given,
+    language_setting,
+    parse_settings,
+    target_setting,
+    wanted_metrics,
+)
+from freight.errors import InvalidInput
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """A command of the function: its options are the fields of the function's parameters.
+
+    The panel of a group is the heading of its options in the help text.
+    """
+    groups = {name: kind for name, kind in get_type_hints(command).items() if name != "return"}
+
+    @wraps(command)
+    def call(**values: Any) -> None:
+        command(
+            **{
+                name: kind(**{field.name: values[field.name] for field in fields(kind)})
+                for name, kind in groups.items()
+            }
+        )
+
+    parameters = [one for kind in groups.values() for one in _parameters(kind)]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in parameters}
+    return call
+
+
+def _parameters(group: Any) -> Iterator[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    for field in fields(group):
+        annotation = hints[field.name]
+        kind, info = get_args(annotation)
+        if isinstance(info, OptionInfo):
+            info = copy(info)
+            info.rich_help_panel = group.panel
+            if info.metavar is None and int in (kind, *get_args(kind)):
+                info.metavar = "N"
+            annotation = Annotated[kind, info]  # type: ignore[valid-type]
+        default = inspect.Parameter.empty if field.default is MISSING else field.default
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        yield inspect.Parameter(field.name, keyword, default=default, annotation=annotation)
+
+
+class ListCommand(TyperCommand):
+    """A command whose -i takes all words up to the next option, and whose -m all metric names."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Repeat the option in front of each of its words."""
+        return super().parse_args(ctx, repeat_options(args))
+
+
+def repeat_options(words: list[str]) -> list[str]:
+    """From -i A B to -i A -i B, and the same for -m where a metric's name follows."""
+    repeated: list[str] = []
+    option, values = "", 0
+    for place, word in enumerate(words):
+        if word == "--":
+            return [*repeated, *words[place:]]
+        if word.startswith("-") and word != "-":
+            option, values = word, 0
+        elif values and _belongs_to(option, word):
+            repeated.append(option)
+        else:
+            values += 1
+        repeated.append(word)
+    return repeated
+
+
+def _belongs_to(option: str, word: str) -> bool:
+    if option in ("-i", "--input"):
+        return True
+    if option not in ("-m", "--metric"):
+        return False
+    from freight.metrics import METRICS
+
+    return word.partition(":")[0] in METRICS
+
+
+def files_of(name: str) -> list[str]:
+    """The file itself, or the files of a folder by name."""
+    if name == "-" or not Path(name).is_dir():
+        return [name]
+    files = sorted(x for x in Path(name).iterdir() if x.is_file() and not x.name.startswith("."))
+    if not files:
+        raise InvalidInput(f"{name} is a folder without files; give one of systems' outputs")
+    return [str(path) for path in files]
+
+
+@dataclass(frozen=True)
+class MetricOptions:
+    """The names of the metrics."""
+
+    panel: ClassVar = "Metrics"
+
+    metric: options.MetricNames = None
+
+    @property
+    def names(self) -> list[str]:
+        """The metrics named, or the default one."""
+        return self.metric or [DEFAULT]
+
+
+@dataclass(frozen=True)
+class SettingOptions:
+    """Settings of the metrics."""
+
+    panel: ClassVar = MetricOptions.panel
+
+    layer: options.Layer = None
+    lang: options.Lang = None
+    preset: options.Preset = None
+    settings: options.Settings = None
+
+
+@dataclass(frozen=True)
+class EncoderOptions:
+    """The encoder, where it runs, and the cache of its vectors."""
+
+    panel: ClassVar = "Encoder"
+
+    encoder: options.EncoderName = None
+    device: options.Device = None
+    dtype: options.Dtype = None
+    threads: options.Threads = None
+    cache: options.Cache = False
+
+    @property
+    def placement(self) -> dict[str, Any]:
+        """The options that the encoder itself takes."""
+        return given(device=self.device, dtype=self.dtype)
+
+    def set_threads(self) -> None:
+        """Limit the threads of this process, where a number is given."""
+        if self.threads is not None:
+            import freight
+
+            freight.set_threads(self.threads)
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How input files are read."""
+
+    panel: ClassVar = "Input files"
+
+    hyp_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Column of a table. Default: hyp.")
+    ] = None
+    ref_column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Column of a table; may be repeated. Default: refs or ref."
+        ),
+    ] = None
+    encoding: options.Encoding = "utf-8"
+
+
+@dataclass(frozen=True)
+class StatisticOptions:
+    """The statistic of agreement with people, and its resampling."""
+
+    panel: ClassVar = "Statistics"
+
+    level: options.Level = None
+    statistic: options.Statistic = None
+    scale: options.Scale = None
+    resamples: options.Resamples = 1000
+    seed: options.Seed = 0
+
+
+@dataclass(frozen=True)
+class MetricChoice:
+    """The metrics of a run, which are loaded once its references can be read."""
+
+    names: list[str]
+    settings: SettingOptions
+    encoder: EncoderOptions
+
+    def load(
+        self,
+        refs: Iterable[str],
+        language_pair: str | None = None,
+        every_column: bool = True,
+    ) -> list[RequestedMetric]:
+        """Load the metrics, each with the columns asked for.
+
+        The language is that of --lang, where auto looks at the references, or else the target of
+        the language pair. A metric named without a column stands for all its columns, or for the
+        primary one.
+        """
+        named, encoder = self.settings, self.encoder
+        encoder.set_threads()
+        if named.lang is None and language_pair is not None:
+            language = target_setting(language_pair, self.names)
+        else:
+            language = language_setting(named.lang, self.names, encoder.encoder, refs)
+        settings = given(layer=named.layer, preset=named.preset) | language
+        return wanted_metrics(
+            self.names,
+            encoder.encoder,
+            encoder.placement,
+            {**settings, **parse_settings(named.settings or [])},
+            encoder.cache,
+            every=every_column,
+        )

@@ -1,0 +1,374 @@
+"""Checks of the installation for `freight doctor`: packages, encoder, devices, caches, a score.
+
+Each check imports what it looks at, so that a broken package is reported like any other problem. A
+check that fails becomes a `Problem` with the command that helps.
+"""
+
+import os
+import platform
+import shutil
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any, TypeVar
+
+import freight
+from freight.errors import FreightError
+
+T = TypeVar("T")
+
+_DISTRIBUTION, _COLLECTIONS = "freight", ("all", "dev")
+_REINSTALL = "pip install --force-reinstall freight, in a new environment if that does not help"
+_HYP, _REF = "The boy in a coat.", "The young man in a slicker."
+_EXPECTED = 0.6
+_TOLERANCE = 0.005
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that should work and does not, and what helps."""
+
+    what: str
+    cure: str
+
+
+@dataclass(frozen=True)
+class Package:
+    """A required package: the versions that fit, the installed one, and why an import fails."""
+
+    name: str
+    wanted: str
+    version: str | None = None
+    fits: bool = False
+    error: str | None = None
+
+    @property
+    def problem(self) -> Problem | None:
+        """Missing, too old or broken."""
+        required = f"'{self.name}{self.wanted}'"
+        if self.version is None:
+            return Problem(f"{self.name} is not installed", f"pip install {required}")
+        if not self.fits:
+            what = f"{self.name} {self.version} is installed, {self.wanted} is needed"
+            return Problem(what, f"pip install --upgrade {required}")
+        if self.error:
+            what = f"{self.name} {self.version} cannot be imported: {self.error}"
+            return Problem(what, f"pip install --force-reinstall {required}")
+        return None
+
+
+@dataclass(frozen=True)
+class Extra:
+    """Packages that are installed together on request."""
+
+    name: str
+    packages: tuple[Package, ...]
+
+    @property
+    def installed(self) -> bool:
+        """Whether all packages are installed, in whatever state."""
+        return all(package.version for package in self.packages)
+
+    @property
+    def install(self) -> str:
+        """The command that installs it."""
+        return f"pip install '{_DISTRIBUTION}[{self.name}]'"
+
+
+@dataclass(frozen=True)
+class DefaultEncoder:
+    """The encoder that is used where none is named, and the seconds to load and try it."""
+
+    name: str
+    folder: str
+    identity: str
+    layers: int
+    dimensions: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A CUDA device; `packed` says whether bfloat16 batches need no padding."""
+
+    name: str
+    memory: int
+    capability: str
+    bfloat16: bool
+    packed: bool
+
+
+@dataclass(frozen=True)
+class CacheFolder:
+    """A folder that may be deleted at any time, with its bytes and files."""
+
+    name: str
+    folder: str
+    bytes: int
+    files: int
+    writable: bool
+
+    @property
+    def problem(self) -> Problem | None:
+        """Not writable."""
+        if self.writable:
+            return None
+        what = f"{self.folder} cannot be written to, so {self.name} are not kept"
+        return Problem(what, "set XDG_CACHE_HOME to a folder of your own")
+
+
+@dataclass(frozen=True)
+class TrialScore:
+    """The score of two sentences, the expected score, and the seconds it took."""
+
+    metric: str
+    encoder: str
+    score: float
+    expected: float
+    seconds: float
+
+    @property
+    def problem(self) -> Problem | None:
+        """Not the expected score."""
+        if abs(self.score - self.expected) <= _TOLERANCE:
+            return None
+        what = f"two sentences score {self.score:.4f} by {self.metric}, not {self.expected:.4f}"
+        return Problem(what, "pip install --force-reinstall 'freight[embedded]'")
+
+
+@dataclass(frozen=True)
+class InstallationReport:
+    """The results of all checks."""
+
+    version: str
+    python: str
+    system: str
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+    packages: tuple[Package, ...]
+    extras: tuple[Extra, ...]
+    encoder: DefaultEncoder | None
+    gpus: tuple[Gpu, ...]
+    threads: dict[str, int]
+    caches: tuple[CacheFolder, ...]
+    trial: TrialScore | None
+
+    @property
+    def sound(self) -> bool:
+        """Whether there is no problem."""
+        return not self.problems
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        extras = {
+            extra.name: {**asdict(extra), "installed": extra.installed, "install": extra.install}
+            for extra in self.extras
+        }
+        return {"sound": self.sound, **asdict(self), "extras": extras}
+
+
+def check_installation() -> InstallationReport:
+    """Run every check, and score a pair of texts."""
+    problems: list[Problem] = []
+    packages: tuple[Package, ...] = attempt(check_requirements, (), problems)
+    extras: tuple[Extra, ...] = attempt(check_extras, (), problems)
+    report = InstallationReport(
+        version=freight.__version__,
+        python=f"{platform.python_version()} in {sys.prefix}",
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        problems=(),
+        notes=attempt(check_torch_build, (), problems),
+        packages=packages,
+        extras=extras,
+        encoder=attempt(check_encoder, None, problems),
+        gpus=attempt(check_gpus, (), problems),
+        threads=attempt(count_threads, {}, problems),
+        caches=attempt(check_caches, (), problems),
+        trial=attempt(check_score, None, problems),
+    )
+    installed = [package for extra in extras if extra.installed for package in extra.packages]
+    trial = [report.trial] if report.trial else []
+    problems = [
+        *(checked.problem for checked in (*packages, *installed) if checked.problem),
+        *problems,
+        *(checked.problem for checked in (*report.caches, *trial) if checked.problem),
+    ]
+    return replace(report, problems=tuple(dict.fromkeys(problems)))
+
+
+def attempt(check: Callable[[], T], otherwise: T, problems: list[Problem]) -> T:
+    """The result of a check; if it fails for whatever reason, that is added to the problems."""
+    try:
+        return check()
+    except FreightError as error:  # its message has the cure behind the semicolon
+        what, _, cure = str(error).partition("; ")
+        problems.append(Problem(what, cure.removeprefix("run").strip()))
+    except Exception as error:
+        first_line = str(error).strip().split("\n")[0]
+        problems.append(Problem(f"{type(error).__name__}: {first_line}", _REINSTALL))
+    return otherwise
+
+
+def check_requirements() -> tuple[Package, ...]:
+    """The packages that are always needed."""
+    return tuple(_check_packages(_required_packages("")))
+
+
+def check_extras() -> tuple[Extra, ...]:
+    """The extras but for collections of others, without packages that are always needed."""
+    core = _required_packages("")
+    every = metadata.metadata(_DISTRIBUTION).get_all("Provides-Extra") or ()
+    names = [name for name in every if name not in _COLLECTIONS]
+    packages = {name: sorted({*_required_packages(name)} - {*core}) for name in names}
+    return tuple(Extra(name, tuple(_check_packages(of))) for name, of in packages.items())
+
+
+@cache
+def _required_packages(extra: str) -> tuple[tuple[str, str], ...]:
+    """The names and version ranges that are required here, with or without an extra."""
+    from packaging.requirements import Requirement
+
+    try:
+        every = [Requirement(text) for text in metadata.requires(_DISTRIBUTION) or ()]
+    except metadata.PackageNotFoundError:
+        raise FreightError(
+            "freight is imported from a folder that is not installed; pip install -e ."
+        ) from None
+    apply = (x for x in every if not x.marker or x.marker.evaluate({"extra": extra}))
+    return tuple((one.name, str(one.specifier)) for one in apply)
+
+
+def _check_packages(required: Iterable[tuple[str, str]]) -> Iterable[Package]:
+    from packaging.specifiers import SpecifierSet
+
+    for name, wanted in required:
+        try:
+            installed = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            yield Package(name, wanted)
+        else:
+            fits = SpecifierSet(wanted).contains(installed, prereleases=True)
+            yield Package(name, wanted, installed, fits, _import_error(name))
+
+
+@cache
+def _import_error(package: str) -> str | None:
+    """Why a package cannot be imported; None where it can."""
+    name = _import_name(package)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import_module(_import_names().get(name, name))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}".split("\n")[0]
+    return None
+
+
+@cache
+def _import_names() -> dict[str, str]:
+    """The module that each package is imported as; its own name comes first."""
+    modules: dict[str, list[str]] = {}
+    for module, packages in metadata.packages_distributions().items():
+        for package in packages:
+            if not module.startswith("_"):
+                modules.setdefault(_import_name(package), []).append(module)
+    return {
+        name: min(several, key=lambda module: (_import_name(module) != name, module))
+        for name, several in modules.items()
+    }
+
+
+def _import_name(package: str) -> str:
+    return package.lower().replace("-", "_").replace(".", "_")
+
+
+def check_torch_build() -> tuple[str, ...]:
+    """A note where there is an NVIDIA driver that this build of torch cannot use."""
+    import torch
+
+    if shutil.which("nvidia-smi") and not torch.version.cuda:
+        return ("there is an NVIDIA driver, but this torch is built without CUDA: all runs on CPU",)
+    return ()
+
+
+def check_encoder() -> DefaultEncoder:
+    """Load the default encoder and encode a sentence."""
+    from freight.encoders import EMBEDDED, encoder
+    from freight.encoders.loading import embedded_folder
+
+    folder = embedded_folder()
+    start = time.perf_counter()
+    chosen = encoder()
+    cloud = chosen.encode([_HYP], [chosen.depth])
+    seconds = round(time.perf_counter() - start, 3)
+    dimensions = cloud.layers.shape[-1]
+    return DefaultEncoder(EMBEDDED, str(folder), chosen.identity, chosen.depth, dimensions, seconds)
+
+
+def check_gpus() -> tuple[Gpu, ...]:
+    """The CUDA devices, in torch's order."""
+    import torch
+
+    from freight.encoders.batching import can_pack
+
+    devices = []
+    for k in range(torch.cuda.device_count()):
+        device, about = torch.device("cuda", k), torch.cuda.get_device_properties(k)
+        packed = can_pack("bert", torch.bfloat16, device)
+        capability = f"{about.major}.{about.minor}"
+        devices.append(Gpu(about.name, about.total_memory, capability, about.major >= 8, packed))
+    return tuple(devices)
+
+
+def count_threads() -> dict[str, int]:
+    """The cores, and the threads of torch and of the kernels; `--threads` changes the latter."""
+    import numba
+    import torch
+
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return {"cores": cores, "torch": torch.get_num_threads(), "kernels": numba.get_num_threads()}
+
+
+def check_caches() -> tuple[CacheFolder, ...]:
+    """The caches of Freight, and that of the model hub."""
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    from freight.folders import user_cache
+    from freight.kernels import kernel_folder
+
+    return (
+        check_cache("compiled kernels", kernel_folder()),
+        check_cache("vectors", user_cache("vectors")),
+        check_cache("scores", user_cache("scores")),
+        check_cache("models of the hub", Path(HF_HUB_CACHE)),
+    )
+
+
+def check_cache(name: str, folder: Path) -> CacheFolder:
+    """Count the files of a folder, and look whether it can be written to."""
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    writable = os.access(nearest, os.W_OK | os.X_OK)
+    size = sum(path.stat().st_size for path in files)
+    return CacheFolder(name, str(folder), size, len(files), writable)
+
+
+def check_score() -> TrialScore:
+    """Score two sentences; without the default encoder, equal ones by the hashed encoder."""
+    from freight.encoders import EMBEDDED
+    from freight.encoders.loading import embedded_folder
+    from freight.metrics import load
+
+    try:
+        embedded_folder()
+        name, hyp, expected = EMBEDDED, _HYP, _EXPECTED
+    except FreightError:
+        name, hyp, expected = "hashed", _REF, 1.0
+    start = time.perf_counter()
+    score = float(load("freight", encoder=name).score([hyp], [_REF])["score"][0])
+    return TrialScore("freight", name, score, expected, round(time.perf_counter() - start, 3))
