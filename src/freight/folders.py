@@ -1,10 +1,10 @@
-"""Where things are kept between runs."""
+"""Where Freight keeps files between runs: vectors, scores, unpacked files, compiled kernels."""
 
-import os
 from pathlib import Path
+
+import platformdirs
 
 
 def user_cache(name: str) -> Path:
-    """Our folder of that name in the user's cache."""
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "freight" / name
+    """Our folder of that name in the user's cache (Linux: $XDG_CACHE_HOME or ~/.cache)."""
+    return platformdirs.user_cache_path("freight", appauthor=False) / name
