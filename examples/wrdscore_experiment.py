@@ -22,7 +22,7 @@ from freight import learn
 from freight.core.types import Encoder
 from freight.data.judgement_files import read_judgements
 from freight.judge.correlation import CORRELATIONS
-from freight.judge.error import mae, mse, scaled
+from freight.judge.error import mae, mse, rescale
 from freight.transport.types import Array
 
 DATA = Path(os.environ.get("FREIGHT_DATA", Path(__file__).parents[2] / "shared"))
@@ -94,7 +94,7 @@ def trained(
 def agreement(encoders: dict[str, Encoder], clip: bool) -> Table:
     """How far each variant is from people, and how alike they order the pairs."""
     pairs = read_judgements(DATA / "data/wrdscore.jsonl.gz")
-    human = scaled(pairs.human["score"], 0, 10)
+    human = rescale(pairs.human["score"], 0, 10)
     table = Table("vectors", "metric", title=f"{len(pairs.hyps)} pairs of names against people")
     for name in ("MSE", "MAE", "Pearson", "Spearman", "Kendall"):
         table.add_column(name, justify="right")

@@ -13,7 +13,7 @@ from scipy import stats
 
 from freight.data.judgement_files import read_judgements
 from freight.data.judgements import Judgements
-from freight.judge.comparisons import Chance, Resampled, comparison
+from freight.judge.comparisons import ResampledComparison, StatisticOptions, comparison_of
 from freight.judge.levels import estimate
 from freight.transport.types import Array
 
@@ -123,14 +123,14 @@ class Panel:
     @cache  # noqa: B019, a panel lives as long as the page
     def _matrix(self, one: str, other: str) -> Array:
         both = np.stack([self.scores[one], self.scores[other]])
-        return self._over(one, other).beats(both)
+        return self._over(one, other).p_values(both)
 
-    def _over(self, *labels: str) -> Resampled:
+    def _over(self, *labels: str) -> ResampledComparison:
         usable = np.logical_and.reduce([np.isfinite(self.scores[label]) for label in labels])
         _, _, level, statistic, criterion = self.question
         assert self.judged is not None, "there are no scores without a set"
-        found = comparison(self.judged, usable, level, statistic, criterion, Chance())
-        assert isinstance(found, Resampled), self.question
+        found = comparison_of(self.judged, usable, level, statistic, criterion, StatisticOptions())
+        assert isinstance(found, ResampledComparison), self.question
         return found
 
 

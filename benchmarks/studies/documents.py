@@ -21,7 +21,7 @@ import freight
 from freight.core.sweep_cache import Memories, Rehearsal
 from freight.data.judgement_files import read_judgements
 from freight.data.judgements import Judgements
-from freight.judge.comparisons import Chance, comparison
+from freight.judge.comparisons import StatisticOptions, comparison_of
 from freight.transport.types import Array
 
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
@@ -95,15 +95,15 @@ def table(judged: Judgements, scores: dict[str, Array], resamples: int) -> str:
     lines += ["| metric | " + " | ".join(f"{level} | p" for level in LEVELS) + " |"]
     lines += ["| --- |" + " ---: |" * 2 * len(LEVELS)]
     every = np.ones(len(judged), bool)
-    criterion, chance = judged.criterion(), Chance(resamples)
+    criterion, chance = judged.criterion(), StatisticOptions(resamples)
     for name, values in scores.items():
         cells = []
         for level in LEVELS:
-            asked = comparison(judged, every, level, "pearson", criterion, chance)
+            asked = comparison_of(judged, every, level, "pearson", criterion, chance)
             assert asked is not None
             found = asked.interval(values)
             cells.append(f"{_x(found.value)} ({_x(found.low)} to {_x(found.high)})")
-            beats = None if name == BASE else asked.beats(np.array([values, scores[BASE]]))
+            beats = None if name == BASE else asked.p_values(np.array([values, scores[BASE]]))
             cells.append("" if beats is None else f"{beats[0, 1]:.3f}")
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

@@ -25,7 +25,7 @@ import freight
 from freight.core.sweep_cache import Memories, Rehearsal
 from freight.data.judgement_files import read_judgements
 from freight.data.judgements import Judgements
-from freight.judge.comparisons import Chance, comparison
+from freight.judge.comparisons import StatisticOptions, comparison_of
 from freight.transport.types import Array
 
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
@@ -109,12 +109,12 @@ def table(judged: Judgements, scores: dict[str, Array], resamples: int) -> str:
     lines = [f"| {len(judged)} rows | Pearson | p against the first |", "| --- | ---: | ---: |"]
     every, first = np.ones(len(judged), bool), next(iter(scores.values()))
     for name, values in scores.items():
-        asked = comparison(
-            judged, every, "segment", "pearson", judged.criterion(), Chance(resamples)
+        asked = comparison_of(
+            judged, every, "segment", "pearson", judged.criterion(), StatisticOptions(resamples)
         )
         assert asked is not None
         found = asked.interval(values)
-        beats = None if values is first else asked.beats(np.array([values, first]))
+        beats = None if values is first else asked.p_values(np.array([values, first]))
         p = "" if beats is None else f"{beats[0, 1]:.3f}"
         shown = " ".join(f"{100 * x:.1f}" for x in (found.value, found.low, found.high))
         lines.append("| {} | {} ({} to {}) | {} |".format(name, *shown.split(), p))

@@ -26,9 +26,9 @@ from freight.core.scoring import Scorer
 from freight.core.sweep_cache import Memories
 from freight.data.judgement_files import read_judgements
 from freight.data.judgements import Judgements
-from freight.judge.comparisons import Chance
-from freight.judge.search import Bench, Question, Trials
-from freight.judge.tuning import apart
+from freight.judge.comparisons import StatisticOptions
+from freight.judge.search import TrialRunner, TuningObjective, TuningSet
+from freight.judge.tuning import fold_training_sets
 
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
 RATED = ("wmt15-da", "wmt17-da")
@@ -97,20 +97,20 @@ def tried(name: str, device: str | None, sets: Sequence[Judgements]) -> Tried:
         if one.name.startswith(TOLD):
             asked.append(asked[0]._replace(statistic="kendall"))
         for which in asked:
-            bench = Bench(one, which, [])
+            bench = TuningSet(one, which, [])
             bench.prepare(make({}), None)
-            trials = Trials(make, [bench])
+            trials = TrialRunner(make, [bench])
             label = one.name.replace(TOLD, KENDALL) if which.statistic == "kendall" else one.name
-            found[label] = [trials.of(settings, [one.name]).value for settings in GRID]
+            found[label] = [trials.run(settings, [one.name]).value for settings in GRID]
         print(f"{encoder.identity}: {one.name}, {time.perf_counter() - started:.0f} s", flush=True)
     return found
 
 
-def question(one: Judgements) -> Question:
+def question(one: Judgements) -> TuningObjective:
     """Pearson where people rated, DARR's tau where they preferred."""
     if one.human:
-        return Question("segment", "pearson", one.criterion(), Chance())
-    return Question("darr", "tau", "", Chance())
+        return TuningObjective("segment", "pearson", one.criterion(), StatisticOptions())
+    return TuningObjective("darr", "tau", "", StatisticOptions())
 
 
 def row(
@@ -120,7 +120,7 @@ def row(
     told = [one for one in sets if one.name.startswith(TOLD)]
     picks = []
     for one in told:
-        others = [other.name for other in apart(sets, one)]
+        others = [other.name for other in fold_training_sets(sets, one)]
         values = np.mean([table[other] for table in choosers for other in others], axis=0)
         picks.append(int(np.argmax(values)))
     default = [GRID.index(DEFAULT)] * len(told)

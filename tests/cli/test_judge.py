@@ -65,7 +65,7 @@ def test_the_table_and_the_cache(
     assert run(monkeypatch, "judged.jsonl", *METRICS, "--level", "text", "--resamples", "50") == 0
     shown = capsys.readouterr().out
     assert "Pearson's r↑, text level" in shown
-    assert "Who beats whom" in shown
+    assert "Significant differences" in shown
     assert "compared: judged 20 rows" in shown
     assert "from the cache" not in shown
     assert run(monkeypatch, "judged.jsonl", *METRICS, "--statistic", "kendall") == 0

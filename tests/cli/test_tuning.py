@@ -11,7 +11,7 @@ from rich.console import Console
 
 import freight
 from freight.cli import main
-from freight.judge.search import Values
+from freight.judge.search import Choices
 from freight.judge.tuning import tune
 from freight.report.tuning import show_tuned
 from studies import rated
@@ -59,7 +59,7 @@ def test_tune_test_and_score_with_what_was_found(
     assert "Is tuned lazy-emd:transport better?" in shown
     assert "emd:transport" in shown
     assert "written: page.html" in shown
-    assert "tuning rows;" not in shown
+    assert "which is optimistic" not in shown
     page = (folder / "page.html").read_text()
     assert "Tuning lazy-emd" in page
     assert 'class="warning"' not in page
@@ -92,7 +92,7 @@ def test_what_is_not_to_be_trusted_is_red(
 ) -> None:
     arguments = ["train.jsonl", *OPTIONS, "-o", "page.html"]
     assert run(monkeypatch, folder, "tune", "lazy-emd", *arguments) == 0
-    assert "the figure is that of the tuning rows" in capsys.readouterr().out
+    assert "measured on the rows that the settings were picked on" in capsys.readouterr().out
     assert 'class="warning"' in (folder / "page.html").read_text()
     assert run(monkeypatch, folder, "tune", "lazy-emd", *arguments, "--test", "train.jsonl") == 0
     assert "tuned and tested on the same rows: 60 of 60 rows of train" in capsys.readouterr().out
@@ -101,7 +101,7 @@ def test_what_is_not_to_be_trusted_is_red(
     judged = freight.read_judgements(folder / "test.jsonl")
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, color_system="standard", width=120)
-    space = {"hyp": Values((0.1, 0.4))}
+    space = {"hyp": Choices((0.1, 0.4))}
     show_tuned(tune("lazy-emd", space, judged, judged, {"encoder": "hashed"}, resamples=5), console)
     assert "\x1b[1;31mtuned and tested on the same rows" in stream.getvalue()
 

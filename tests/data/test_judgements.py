@@ -324,7 +324,7 @@ def test_a_wmt_table_of_systems_alone_is_no_set(tmp_path: Path) -> None:
 def test_twice_the_same_counts_once(tmp_path: Path) -> None:
     found = read_judgements(write(tmp_path / "set.jsonl", [*RATED, RATED[0]]))
     assert len(found) == 4
-    assert found.notes[0] == "1 rows are there twice and count once"
+    assert found.notes[0] == "1 rows are repeated and count once"
 
 
 def test_bad_system_scores(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_names_of_systems() -> None:
     [
         ("a\tb\tc\n", "line 1 of .* has 3 cells"),
         ("a\t1\na\tx\n", "line 2 of .*: 'x' is not a score"),
-        ("m\tcs-en\tt\ts\t1\t.5\nm\tcs-en\tt\ts\t1\t.5\n", "segment '1' is no number, or there"),
+        ("m\tcs-en\tt\ts\t1\t.5\nm\tcs-en\tt\ts\t1\t.5\n", "segment '1' is no number, or repeated"),
         ("SYSTEM\tSCORE\n", "has no scores"),
     ],
 )

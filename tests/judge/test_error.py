@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from freight.errors import InvalidInput
-from freight.judge.error import bootstrap_errors, bootstrap_t_test, mae, mse, paired_test, scaled
+from freight.judge.error import bootstrap_errors, bootstrap_t_test, mae, mse, paired_test, rescale
 from ratings import Floats
 
 
@@ -22,7 +22,7 @@ def three(seed: int = 0, rows: int = 150) -> tuple[Floats, Floats, Floats]:
 
 
 def test_worked_by_hand() -> None:
-    human = scaled(np.array([0, 5, 10, np.nan]), 0, 10)
+    human = rescale(np.array([0, 5, 10, np.nan]), 0, 10)
     np.testing.assert_array_equal(human, [0, 0.5, 1, np.nan])
     metric = np.array([0.5, 0.5, 0.0, np.nan])  # off by .5, 0 and 1
     assert mae(metric, human) == pytest.approx(1.5 / 3)
@@ -32,7 +32,7 @@ def test_worked_by_hand() -> None:
 @settings(deadline=None)
 @given(values=st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=20, unique=True))
 def test_a_range_of_its_own(values: list[float]) -> None:
-    found = scaled(np.array(values))
+    found = rescale(np.array(values))
     assert found.min() == 0
     assert found.max() == 1
     np.testing.assert_array_equal(np.argsort(found, kind="stable")[0], np.argmin(values))
@@ -124,7 +124,7 @@ def test_no_difference_gives_any_p_alike() -> None:
 )
 def test_bad_scales_are_named(arguments: tuple[object, ...], message: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(message)):
-        scaled(*arguments)  # type: ignore[arg-type]
+        rescale(*arguments)  # type: ignore[arg-type]
 
 
 def test_unknown_errors_are_named() -> None:

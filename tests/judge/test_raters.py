@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import pearsonr, spearmanr
 
 from freight.errors import InvalidInput
-from freight.judge.annotation import icc2k, krippendorff_alpha, pairwise, rater_agreement
+from freight.judge.annotation import icc2k, krippendorff_alpha, rater_agreement, rater_correlations
 
 N = np.nan
 # Shrout and Fleiss (1979), table 2: six targets, four judges; ICC(2,4) is .62.
@@ -50,7 +50,7 @@ def test_pairwise_takes_what_both_rated() -> None:
     # 1, 2, 3 against 1, 3, 2: r = 1/2 either way; the fourth item was rated by one of them.
     ratings = np.array([[1.0, 1.0, 5.0], [2.0, 3.0, 5.0], [3.0, 2.0, 5.0], [9.0, N, 5.0]])
     for ranks in (False, True):
-        found = pairwise(ratings, ranks)
+        found = rater_correlations(ratings, ranks)
         assert found[0, 1] == found[1, 0] == pytest.approx(0.5)
         assert np.isnan(found[:2, 2]).all()  # the third said the same of everything
         np.testing.assert_array_equal(np.diag(found), 1)
@@ -59,8 +59,8 @@ def test_pairwise_takes_what_both_rated() -> None:
 def test_pairwise_is_scipys() -> None:
     ratings = np.random.default_rng(0).integers(0, 6, (40, 3)).astype(float)
     x, _, z = ratings.T
-    assert pairwise(ratings)[0, 2] == pytest.approx(pearsonr(x, z)[0])
-    assert pairwise(ratings, ranks=True)[0, 2] == pytest.approx(spearmanr(x, z)[0])
+    assert rater_correlations(ratings)[0, 2] == pytest.approx(pearsonr(x, z)[0])
+    assert rater_correlations(ratings, ranks=True)[0, 2] == pytest.approx(spearmanr(x, z)[0])
 
 
 def test_raters_who_agree_and_raters_who_say_nothing() -> None:

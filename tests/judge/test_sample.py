@@ -10,8 +10,16 @@ import pytest
 from freight.data.judgement_files import read_judgements
 from freight.data.judgements import Judgements
 from freight.errors import InvalidInput
-from freight.judge.annotation import key_path, read_sheet, write_rated, write_sheet
-from freight.judge.sample import REST, WRD_SCORE, Stratum, draw
+from freight.judge.annotation import (
+    REST,
+    WRD_SCORE,
+    Stratum,
+    draw_sample,
+    key_path,
+    read_sheet,
+    write_rated,
+    write_sheet,
+)
 
 COUNT = 200
 SCORES = np.linspace(0, 1, COUNT)
@@ -34,13 +42,13 @@ def texts() -> Judgements:
 
 def test_strata_are_intervals() -> None:
     scores = np.array([-0.1, 0, 0.2, 0.5, 0.8, 1 + 1e-7, 1.1, np.nan])
-    members = [np.flatnonzero(s.holds(scores, np.zeros(8))).tolist() for s in WRD_SCORE]
+    members = [np.flatnonzero(s.contains(scores, np.zeros(8))).tolist() for s in WRD_SCORE]
     assert members == [[0, 1, 2, 3, 4, 5, 6, 7], [1], [2], [3], [4, 5]]
-    assert not WRD_SCORE[4].holds(scores, np.full(8, 0.5)).any()
+    assert not WRD_SCORE[4].contains(scores, np.full(8, 0.5)).any()
     half = Stratum.parse("( -inf, .5 ]")
-    assert np.flatnonzero(half.holds(scores)).tolist() == [0, 1, 2, 3]
+    assert np.flatnonzero(half.contains(scores)).tolist() == [0, 1, 2, 3]
     with pytest.raises(InvalidInput, match="needs the texts' ROUGE-1"):
-        WRD_SCORE[4].holds(scores)
+        WRD_SCORE[4].contains(scores)
 
 
 @pytest.mark.parametrize("text", ["", "0:1", "[1,0]", "[0,0)", "[a,b]", "[0,1] bleu<3", "[0,1"])
@@ -50,20 +58,22 @@ def test_what_is_no_stratum(text: str) -> None:
 
 
 def test_each_stratum_has_its_share(texts: Judgements) -> None:
-    found = draw(texts, SCORES, 52, rouge=ROUGE, seed=3)
+    found = draw_sample(texts, SCORES, 52, rouge=ROUGE, seed=3)
     assert len(set(found.rows.tolist())) == 52
     labels = np.array(found.strata)
     for k, stratum in enumerate(WRD_SCORE):
         rows = found.rows[labels == stratum.label]
         assert len(rows) == (11 if k < 2 else 10)
-        assert stratum.holds(SCORES, ROUGE)[rows].all()
+        assert stratum.contains(SCORES, ROUGE)[rows].all()
     assert found.notes == ()
     assert (np.diff(found.rows) < 0).any()  # the order gives nothing away
     assert list(found.strata) != sorted(found.strata)
 
 
 def test_a_seed_is_a_sample(texts: Judgements) -> None:
-    one, same, other = (draw(texts, SCORES, 50, rouge=ROUGE, seed=seed) for seed in (1, 1, 2))
+    one, same, other = (
+        draw_sample(texts, SCORES, 50, rouge=ROUGE, seed=seed) for seed in (1, 1, 2)
+    )
     np.testing.assert_array_equal(one.rows, same.rows)
     assert one.strata == same.strata
     assert one.rows.tolist() != other.rows.tolist()
@@ -71,26 +81,26 @@ def test_a_seed_is_a_sample(texts: Judgements) -> None:
 
 def test_a_short_stratum_is_filled_or_left(texts: Judgements) -> None:
     strata = [Stratum.parse("[0,0.01)"), Stratum.parse("[0.5,1]")]
-    filled = draw(texts, SCORES, 20, strata)
+    filled = draw_sample(texts, SCORES, 20, strata)
     assert len(filled.rows) == 20
     assert filled.strata.count(REST) == 8
     assert filled.notes == ("stratum [0,0.01) has 2 of 10 texts; filled up from the rest",)
-    left = draw(texts, SCORES, 20, strata, fill=False)
+    left = draw_sample(texts, SCORES, 20, strata, fill=False)
     assert len(left.rows) == 12
-    assert left.notes == ("stratum [0,0.01) has 2 of 10 texts; left short",)
+    assert left.notes == ("stratum [0,0.01) has 2 of 10 texts; not filled up",)
 
 
 def test_nothing_is_rated_twice(texts: Judgements) -> None:
     same = replace(texts, hyps=("one",) * COUNT, refs=(("ref",),) * COUNT)
     with pytest.raises(InvalidInput, match="has 1 different texts; 2 cannot be drawn"):
-        draw(same, SCORES, 2, [Stratum.parse("random")])
-    assert draw(same, SCORES, 1, [Stratum.parse("random")]).rows.tolist() == [0]
+        draw_sample(same, SCORES, 2, [Stratum.parse("random")])
+    assert draw_sample(same, SCORES, 1, [Stratum.parse("random")]).rows.tolist() == [0]
 
 
 def test_random_is_even(texts: Judgements) -> None:
     counts = np.zeros(COUNT)
     for seed in range(400):
-        counts[draw(texts, SCORES, 50, [Stratum.parse("random")], seed=seed).rows] += 1
+        counts[draw_sample(texts, SCORES, 50, [Stratum.parse("random")], seed=seed).rows] += 1
     assert counts.mean() == 100
     assert counts.std() == pytest.approx(np.sqrt(400 * 0.25 * 0.75), rel=0.2)
 
@@ -113,7 +123,7 @@ def fill_in(path: Path, ratings: list[list[str]], raters: int = 3) -> None:
 
 def sheet_of(texts: Judgements, folder: Path, count: int = 5) -> Path:
     path = folder / "sheet.csv"
-    write_sheet(path, texts, draw(texts, SCORES, count, rouge=ROUGE), SCORES)
+    write_sheet(path, texts, draw_sample(texts, SCORES, count, rouge=ROUGE), SCORES)
     return path
 
 
@@ -128,7 +138,7 @@ def test_a_sheet_is_blind_and_its_key_is_not(texts: Judgements, tmp_path: Path) 
         assert row["hyp"] == texts.hyps[k]
         assert float(known["score"]) == SCORES[k]
         assert known["system"] == texts.system_names[k % 2]
-        assert Stratum.parse(known["stratum"]).holds(SCORES, ROUGE)[k]
+        assert Stratum.parse(known["stratum"]).contains(SCORES, ROUGE)[k]
 
 
 def test_ratings_come_back_as_a_set(texts: Judgements, tmp_path: Path) -> None:
@@ -203,11 +213,11 @@ def test_a_sheet_is_not_what_was_drawn(texts: Judgements, tmp_path: Path) -> Non
 
 def test_nothing_is_overwritten(texts: Judgements, tmp_path: Path) -> None:
     path = sheet_of(texts, tmp_path)
-    with pytest.raises(InvalidInput, match="there already; remove it"):
+    with pytest.raises(InvalidInput, match="exists already; remove it"):
         sheet_of(texts, tmp_path)
     path.unlink()
-    with pytest.raises(InvalidInput, match=r"sheet.key.csv is there already"):
+    with pytest.raises(InvalidInput, match=r"sheet.key.csv exists already"):
         sheet_of(texts, tmp_path)
-    sample = draw(texts, SCORES, 5, rouge=ROUGE)
+    sample = draw_sample(texts, SCORES, 5, rouge=ROUGE)
     with pytest.raises(InvalidInput, match=r"does not end in .csv"):
         write_sheet(tmp_path / "sheet.xlsx", texts, sample, SCORES)

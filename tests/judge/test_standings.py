@@ -7,7 +7,7 @@ from scipy import stats
 import freight
 from freight.core.result import Column, Result
 from freight.data.corpus import RowOrigins
-from freight.judge.systems import standings, system_scores
+from freight.judge.systems import rank_systems, system_scores
 from ratings import Floats
 
 
@@ -27,7 +27,7 @@ def places_of(systems: int, inputs: int) -> RowOrigins:
 def test_intervals_and_p_are_what_scipy_says() -> None:
     rng = np.random.default_rng(0)
     one, other = rng.normal(0.15, 1, 80), rng.normal(0, 1, 80)
-    found = standings(result_of(np.stack((one, other), 1).ravel()), places_of(2, 80), 20_000)[0]
+    found = rank_systems(result_of(np.stack((one, other), 1).ravel()), places_of(2, 80), 20_000)[0]
     for score, values in zip(found.scores, (one, other), strict=True):
         assert score.value == pytest.approx(values.mean())
         expected = stats.bootstrap((values,), np.mean, method="percentile", rng=rng)
@@ -42,8 +42,8 @@ def test_intervals_and_p_are_what_scipy_says() -> None:
         vectorized=True,
         rng=rng,
     )
-    assert found.beats[0, 1] == pytest.approx(expected.pvalue, abs=0.01)
-    assert found.beats[0, 1] + found.beats[1, 0] == pytest.approx(1, abs=0.001)
+    assert found.p_values[0, 1] == pytest.approx(expected.pvalue, abs=0.01)
+    assert found.p_values[0, 1] + found.p_values[1, 0] == pytest.approx(1, abs=0.001)
     assert found.order == [0, 1]
 
 
@@ -51,23 +51,23 @@ def test_where_lower_is_better_the_other_wins() -> None:
     values = np.arange(40.0)
     values[1::2] += 3
     higher, lower = (
-        standings(result_of(values, way), places_of(2, 20))[0] for way in (True, False)
+        rank_systems(result_of(values, way), places_of(2, 20))[0] for way in (True, False)
     )
     assert (higher.order, lower.order) == ([1, 0], [0, 1])
-    np.testing.assert_allclose(higher.beats, lower.beats.T)
-    assert higher.beats[1, 0] < 0.01
+    np.testing.assert_allclose(higher.p_values, lower.p_values.T)
+    assert higher.p_values[1, 0] < 0.01
 
 
 def test_systems_meet_on_the_inputs_that_they_share() -> None:
     values = np.concatenate((np.arange(10.0), np.arange(10.0) + 1, [100.0, 200.0]))
     systems = np.repeat([0, 1, 2], [10, 10, 2])
     segments = np.concatenate((np.arange(10), np.arange(4, 14)[::-1], [70, 80]))
-    found = standings(result_of(values), RowOrigins(("a", "b", "c"), systems, segments))[0]
+    found = rank_systems(result_of(values), RowOrigins(("a", "b", "c"), systems, segments))[0]
     assert found.common.tolist() == [[10, 6, 0], [6, 10, 0], [0, 0, 2]]
-    assert np.isnan(found.beats[2]).all()
+    assert np.isnan(found.p_values[2]).all()
     assert [score.value for score in found.scores] == [4.5, 5.5, 150]
     # On the six inputs that both have, a has 4..9 and b 10..5.
-    assert found.beats[0, 1] > 0.5 > found.beats[1, 0]
+    assert found.p_values[0, 1] > 0.5 > found.p_values[1, 0]
 
 
 def test_what_could_not_be_scored_is_left_out() -> None:
@@ -86,8 +86,8 @@ def test_scores_that_are_no_means() -> None:
     metric = freight.load("bleu")
     rows = [text for pair in zip(good, bad, strict=True) for text in pair]
     result = metric.score(rows, [ref for ref in refs for _ in range(2)])
-    found = standings(result, places_of(2, 12), 200)[0]
+    found = rank_systems(result, places_of(2, 12), 200)[0]
     for score, hyps in zip(found.scores, (good, bad), strict=True):
         assert score.value == pytest.approx(metric.score(hyps, refs).system["score"])
         assert score.low <= score.value <= score.high
-    assert found.beats[0, 1] < 0.05
+    assert found.p_values[0, 1] < 0.05

@@ -15,8 +15,8 @@ from freight.core.scoring import Scorer, result_of
 from freight.data.judgement_files import read_judgements
 from freight.data.judgements import Judgements
 from freight.judge import ScoreCache, Study, judge
-from freight.judge.error import scaled
-from freight.judge.scores import Scores, score_key
+from freight.judge.error import rescale
+from freight.judge.scores import SetScores, score_key
 from studies import preferred, rated
 
 
@@ -99,7 +99,7 @@ def test_preferences_are_the_default_where_there_is_nothing_else() -> None:
 def test_errors_bring_both_sides_to_a_scale_of_0_to_1() -> None:
     percent = Toy("percent", (Column("score", True, 2.0, 0.0),))
     distance = Toy("distance", (Column("score", False, 0.0, 1.0),))
-    people = scaled(SET.human["sense"])
+    people = rescale(SET.human["sense"])
     study = judge([percent, distance], SET, statistic="mse", resamples=50)
     x = expected(SET)
     assert value(study, "percent", "sense") == pytest.approx(((x / 2 - people) ** 2).mean())
@@ -152,10 +152,11 @@ def test_rows_that_a_metric_cannot_score_are_left_out_for_all_and_said() -> None
 
 def test_language_pairs_are_judged_apart_and_names_are_kept_apart() -> None:
     judged = replace(SET, lang_pairs=("cs-en",) * 24 + ("de-en",) * 24)
-    study = judge([Toy()], [judged, judged], resamples=20, notes=["!mind the gap"])
+    study = judge([Toy()], [judged, judged], resamples=20, notes=["news only"], warnings=["small"])
     names = ["toys cs-en", "toys de-en", "toys cs-en (2)", "toys de-en (2)"]
     assert [one.name for one in study.sets] == names
-    assert study.notes[0] == "!mind the gap"
+    assert study.notes[0] == "news only"
+    assert study.warnings == ("small",)
     assert [a.rows for a in study.agreements] == [24] * 8
 
 
@@ -185,7 +186,7 @@ BAD: dict[str, tuple[Any, ...]] = {
     "both": ("no tau on level text; on it there is", SET, {"level": "text", "statistic": "tau"}),
     "darr": ("toys has no preferences", SET, {"level": "darr"}),
     "one system": ("has one system; level system", ONE, {"level": "system"}),
-    "one text": ("has one text a segment", ONE, {"level": "text"}),
+    "one text": ("has one text per segment", ONE, {"level": "text"}),
     "no ratings": ("pairs has no ratings for level text", PAIRS, {"level": "text"}),
     "criterion": ("no criterion 'x'; name one of sense", SET, {"humans": ["x"]}),
     "mixed": ("toys asks for level segment, pairs for darr", [SET, PAIRS], {}),
@@ -262,7 +263,7 @@ def test_a_damaged_file_is_computed_again(tmp_path: Path, damage: bytes | None) 
 
 def test_scores_of_another_length_are_not_taken(tmp_path: Path) -> None:
     cache, key = ScoreCache(tmp_path), score_key("x", ["a"], [["b"]])
-    cache.write(key, Scores({"score": np.arange(3.0)}, {"odd": 1}, True))
+    cache.write(key, SetScores({"score": np.arange(3.0)}, {"odd": 1}, True))
     assert cache.read(key, 2) is None
     found = cache.read(key, 3)
     assert found is not None
@@ -281,7 +282,7 @@ def test_idf_is_learnt_from_the_set(tmp_path: Path) -> None:
     study = judge([metric], SET, resamples=9, cache=ScoreCache(tmp_path))
     wanted = metric.score(SET.hyps, SET.refs)["f"]
     assert study.scores["yisi-1:f", "toys"] == pytest.approx(wanted, abs=1e-9)
-    assert "yisi-1 learnt IDF from the references of each set" in study.notes
+    assert "yisi-1: IDF is fitted on the references of each set" in study.notes
 
 
 def real(data: Path, name: str, **options: Any) -> Judgements:

@@ -17,12 +17,12 @@ from freight.data.judgements import Judgements
 from freight.encoders.cache.memory import Remembered
 from freight.encoders.hashed import Hashed
 from freight.errors import InvalidInput, MissingPart
-from freight.judge.search import Range, Values, every, parse_space
+from freight.judge.search import Choices, Range, grid_settings, parse_space
 from freight.judge.tuning import TRYING, tune
 from studies import preferred, rated
 
 HASHED = {"encoder": "hashed"}
-GRID = {"hyp": Values((0.1, 0.4, 1.6)), "ref": Values((0.2, 0.8))}
+GRID = {"hyp": Choices((0.1, 0.4, 1.6)), "ref": Choices((0.2, 0.8))}
 
 
 def made_by(name: str, pair: str = "", **settings: object) -> Judgements:
@@ -47,7 +47,7 @@ def test_the_settings_that_made_the_ratings_are_found(hyp: float, ref: float) ->
     tuned, default = found.tests.agreements
     assert tuned.value > 0.999 > default.value
     assert found.tests.significance["other", "quality"][0, 1] < 0.01
-    assert not [note for note in found.notes if note.startswith("!")]
+    assert found.warnings == ()
 
 
 def test_columns_and_layers_are_searched_like_anything_else() -> None:
@@ -71,7 +71,7 @@ def test_preferences_are_tuned_by_tau() -> None:
     swap = hidden[pairs[:, 0]] < hidden[pairs[:, 1]]
     ordered = np.where(swap[:, None], pairs[:, ::-1], pairs)
     found = tune("lazy-emd", GRID, replace(judged, human={}, preferences=ordered), (), HASHED)
-    assert found.question[:3] == ("darr", "tau", "")
+    assert found.objective[:3] == ("darr", "tau", "")
     assert found.best.settings == {"hyp": 1.6, "ref": 0.2}
     assert found.best.value == 1
 
@@ -147,10 +147,9 @@ def test_the_same_rows_are_a_warning() -> None:
     train, test = made_by("one", hyp=0.4, ref=0.8), made_by("other", hyp=0.4, ref=0.8)
     half = train.only(np.arange(len(train)) < 40)
     found = tune("lazy-emd", GRID, train, [half, test], HASHED, resamples=20)
-    said = "!tuned and tested on the same rows: 40 of 40 rows of one"
-    assert [note for note in found.notes if note.startswith("!")] == [said]
-    alone = tune("lazy-emd", GRID, train, (), HASHED)
-    assert "!the figure is that of the tuning rows" in alone.notes[0]
+    assert found.warnings == ("tuned and tested on the same rows: 40 of 40 rows of one",)
+    (warning,) = tune("lazy-emd", GRID, train, (), HASHED).warnings
+    assert "measured on the rows that the settings were picked on" in warning
 
 
 def test_an_interrupt_keeps_what_was_found() -> None:
@@ -165,7 +164,7 @@ def test_an_interrupt_keeps_what_was_found() -> None:
     found = tune("lazy-emd", GRID, train, (), HASHED, progress=progress)
     assert len(found.trials) == 3
     assert found.best.settings == {"hyp": 0.1, "ref": 0.2}
-    assert "!stopped after 3 settings; this is the best until then" in found.notes
+    assert "stopped after 3 settings; these are the best settings until then" in found.warnings
 
 
 def test_rows_are_whole_segments_by_seed() -> None:
@@ -178,7 +177,7 @@ def test_rows_are_whole_segments_by_seed() -> None:
 
 
 def test_what_cannot_be_tried_is_counted() -> None:
-    space = {"hyp": Values((0.0, 0.4)), "ref": Values((0.0, 0.8))}
+    space = {"hyp": Choices((0.0, 0.4)), "ref": Choices((0.0, 0.8))}
     found = tune("lazy-emd", space, made_by("one", hyp=0.4, ref=0.8), (), HASHED)
     assert np.isnan(found.trials[0].value)
     assert found.best.settings == {"hyp": 0.4, "ref": 0.8}
@@ -186,11 +185,11 @@ def test_what_cannot_be_tried_is_counted() -> None:
 
 
 MISTAKES = {
-    "parameter": ({"speed": Values((1,))}, {}, "lazy-emd has no parameter 'speed'"),
+    "parameter": ({"speed": Choices((1,))}, {}, "lazy-emd has no parameter 'speed'"),
     "nothing": ({}, {}, "say what to search"),
     "twice": (GRID, {"settings": {"hyp": 1.0}}, "hyp is both set and searched"),
     "one pair": (GRID, {"folds": True}, "the only one"),
-    "column": ({"column": Values(("f1",))}, {}, "no column 'f1'"),
+    "column": ({"column": Choices(("f1",))}, {}, "no column 'f1'"),
     "criterion": (GRID, {"human": "charm"}, "no criterion 'charm'"),
     "level": (GRID, {"level": "darr"}, "has no preferences"),
     "trials": (GRID, {"trials": 0}, "from 1 up"),
@@ -221,7 +220,7 @@ def test_grids() -> None:
     several = parse_space("lazy-emd", ["hyp=0.5,inf", "layer=-5:", "idf=null,ref"])
     assert [one.values for one in several.values()] == [(0.5, np.inf), ("-5:",), (None, "ref")]
     assert list(parse_space("lazy-emd", [])) == ["hyp", "ref", "column"]
-    columns = every({"column": Values(("a", "b")), "hyp": Values((1, 2))})
+    columns = grid_settings({"column": Choices(("a", "b")), "hyp": Choices((1, 2))})
     assert [one["column"] for one in columns] == ["a", "b", "a", "b"]
 
 
@@ -245,7 +244,7 @@ def test_grids_that_are_none(item: str, message: str) -> None:
 
 
 def test_a_preset_comes_back_as_it_was(tmp_path: Path) -> None:
-    space = {"hyp": Values((0.4, np.inf)), "column": Values(("objective",))}
+    space = {"hyp": Choices((0.4, np.inf)), "column": Choices(("objective",))}
     train = made_by("one", hyp=np.inf, ref=0.8)
     found = tune("lazy-emd", space, train, (), {**HASHED, "ref": 0.8, "preset": "authors"})
     path = tmp_path / "tuned.json"
@@ -363,7 +362,7 @@ def test_what_was_remembered_first_makes_room() -> None:
 
 def test_the_end_of_a_range_is_named() -> None:
     train = made_by("one", hyp=0.4, ref=0.8)
-    said = "hyp=0.4 is the end of its range; the best may lie beyond"
+    said = "hyp=0.4 is the end of its range; the optimum may lie outside"
     for ends, named in (((0.1, 0.4), True), ((0.1, 1.6), False)):
         found = tune("lazy-emd", {"hyp": Range(*ends, count=3)}, train, (), {**HASHED, "ref": 0.8})
         assert found.best.settings == {"hyp": 0.4}
@@ -371,5 +370,5 @@ def test_the_end_of_a_range_is_named() -> None:
 
 
 def test_ranges_are_searched_between_their_values() -> None:
-    assert Range(0.1, 2.0).rounded(0.123456) == 0.1235
+    assert Range(0.1, 2.0).round(0.123456) == 0.1235
     assert Range(1, 9, whole=True, log=False).values == (1, 2, 4, 5, 6, 8, 9)

@@ -6,7 +6,7 @@ import pytest
 
 import freight
 from freight.data.judgement_files import read_judgements
-from freight.judge.error import mae, mse, scaled
+from freight.judge.error import mae, mse, rescale
 
 PUBLISHED = {"rouge-1": (0.0817, 0.2213), "wrd-score": (0.0678, 0.1891)}
 
@@ -14,7 +14,7 @@ PUBLISHED = {"rouge-1": (0.0817, 0.2213), "wrd-score": (0.0678, 0.1891)}
 def errors(name: str, column: str, data: Path, **options: str) -> tuple[float, float]:
     pairs = read_judgements(data / "data/wrdscore.jsonl.gz")
     scores = freight.load(name, **options).score(pairs.hyps, pairs.refs)[column]
-    human = scaled(pairs.human["score"], 0, 10)
+    human = rescale(pairs.human["score"], 0, 10)
     return mse(scores, human), mae(scores, human)
 
 

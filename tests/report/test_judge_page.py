@@ -105,12 +105,14 @@ def hostile(made: Study) -> Study:
         between_humans={bad(k): x for k, x in made.between_humans.items()},
         signatures=tuple(map(bad, made.signatures)),
         notes=tuple(map(bad, made.notes)),
+        warnings=tuple(map(bad, made.warnings)),
     )
 
 
 @pytest.mark.parametrize("name", ["criteria", "systems"])
 def test_tags_in_texts_stay_text(name: str, tmp_path: Path, browser: Browser) -> None:
-    tame = replace(STUDIES[name], notes=("!tuned and tested on the same rows", "3 rows left out"))
+    warnings, notes = ("tuned and tested on the same rows",), ("3 rows left out",)
+    tame = replace(STUDIES[name], warnings=warnings, notes=notes)
     expected, _ = browser(page_of(tame, tmp_path))
     found, said = browser(page_of(hostile(tame), tmp_path))
     assert said == ""
@@ -152,8 +154,8 @@ def test_no_script_but_ours_may_run(tmp_path: Path, browser: Browser) -> None:
 
 
 def test_warnings_stand_apart_from_notes(tmp_path: Path) -> None:
-    notes = "!tuned and tested on the same rows", "3 rows have no rating"
-    page = page_of(replace(STUDIES["systems"], notes=notes), tmp_path)
+    warnings, notes = ("tuned and tested on the same rows",), ("3 rows have no rating",)
+    page = page_of(replace(STUDIES["systems"], warnings=warnings, notes=notes), tmp_path)
     assert re.search(r'class="warning"[^>]*>.*tuned and tested on the same rows', page)
     assert re.search(r"<li>3 rows have no rating</li>", page)
 

@@ -91,13 +91,14 @@ def test_a_wide_table_is_shown_in_parts_that_fit() -> None:
     assert len(list(agreement_tables(made, 200))) == 1
 
 
-def test_who_beats_whom_and_warnings_in_red() -> None:
+def test_significant_differences_and_warnings_in_red() -> None:
     console = Console(width=100, force_terminal=True, color_system="standard", record=True)
     p = np.array([[np.nan, 0.0001, 0.2], [1, np.nan, 0.03], [1, 1, np.nan]])
     made = agreed(
         {"a": [0.5, 0.9], "b": [0.8, 0.7], "c": [0.6, 0.1]},
         significance={(PAIRS[0].name, "da_z"): p},
-        notes=("!tuned and tested on the same rows", "plain [note]"),
+        warnings=("tuned and tested on the same rows",),
+        notes=("plain [note]",),
     )
     show_study(made, console)
     text = console.export_text(styles=False, clear=False)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import freight
 from asking import WORDS, Store
 from freight.data.judgement_files import read_judgements
-from freight.judge.error import mae, mse, paired_test, scaled
+from freight.judge.error import mae, mse, paired_test, rescale
 from freight.transport.types import Array
 from layout import Values, bullets, chance, listed, mean, number, said, table
 from published import STD, WRD
@@ -78,7 +78,7 @@ def wrd(store: Store) -> Iterator[str]:
         "what vectors trained on other Java sources give."
     )
     pairs = read_judgements(store.data / "data/wrdscore.jsonl.gz")
-    human = scaled(pairs.human["score"], 0, 10)
+    human = rescale(pairs.human["score"], 0, 10)
     scores = dict(_wrd_scores(store, pairs.hyps, pairs.refs))
     rows = {name: name for name in (*WRD, *scores)}
     squared = {name: figures[0] for name, figures in WRD.items()}

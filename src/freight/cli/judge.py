@@ -113,7 +113,7 @@ def judge(
     import freight
     from freight.judge import ScoreCache
     from freight.judge import judge as judge_metrics
-    from freight.judge.scores import stored as stored_scores
+    from freight.judge.scores import load_stored_scores
 
     bounds, conditions = parse_scale(study.scale), parse_conditions(judgements.where or [])
     sets = [
@@ -124,7 +124,9 @@ def judge(
     if metrics.names:
         choice = MetricChoice(metrics.names, settings, encoder)
         requested = choice.load(_references(sets, settings.lang), every_column=False)
-    requested += [RequestedMetric(stored_scores(path, sets), ("score",)) for path in metrics.stored]
+    requested += [
+        RequestedMetric(load_stored_scores(path, sets), ("score",)) for path in metrics.stored
+    ]
     with progress_bar(sum(map(len, sets))) as progress:
         judged = judge_metrics(
             [one.metric for one in requested],

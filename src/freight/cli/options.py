@@ -89,7 +89,9 @@ Statistic = Annotated[
 Cache = Annotated[bool, typer.Option("--cache", help="Remember vectors on disk.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="On the CPU; default: all.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed draws the same.")]
-Resamples = Annotated[int, typer.Option(min=1, help="Bootstrap samples, and permutations.")]
+Resamples = Annotated[
+    int, typer.Option(min=1, help="Number of bootstrap samples, and of permutations of a test.")
+]
 Conditions = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="Take these rows only.")
 ]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from freight.core.scoring import Scorer
     from freight.core.types import Progress
     from freight.data.corpus import RowOrigins
-    from freight.judge.systems import Standing
+    from freight.judge.systems import SystemRanking
     from freight.transport.types import Array
 
 
@@ -125,43 +125,43 @@ class ScoreSummary:
     def _systems_table(self) -> Table:
         """By column, the systems from best to worst, each tested against the next."""
         table = Table("metric", "column", "system", title=f"{self._count} segments")
-        for name in ("score", "95 % interval", "p over the next"):
+        for name in ("score", "95 % interval", "p against next"):
             table.add_column(name, justify="right")
         number = self._presentation.number
-        for one, standings in zip(self._requested, self.standings, strict=True):
-            for standing in standings:
-                names = one.metric.name, standing.column + _arrows(one)[standing.column]
-                for rank, system in enumerate(standing.order):
-                    score = standing.scores[system]
-                    following = standing.order[rank + 1 : rank + 2]
-                    p = "".join(f"{standing.beats[system, other]:.3f}" for other in following)
+        for one, rankings in zip(self._requested, self.rankings, strict=True):
+            for ranking in rankings:
+                names = one.metric.name, ranking.column + _arrows(one)[ranking.column]
+                for rank, system in enumerate(ranking.order):
+                    score = ranking.scores[system]
+                    following = ranking.order[rank + 1 : rank + 2]
+                    p = "".join(f"{ranking.p_values[system, other]:.3f}" for other in following)
                     label = names if rank == 0 else ("", "")
                     interval = f"{number(score.low)} – {number(score.high)}"
-                    shown = Text(standing.names[system])
+                    shown = Text(ranking.names[system])
                     table.add_row(*label, shown, number(score.value), interval, p)
                 table.add_section()
         return table
 
     @cached_property
-    def standings(self) -> "list[list[Standing]]":
+    def rankings(self) -> "list[list[SystemRanking]]":
         """The comparison of systems by metric and requested column; empty for a single system."""
-        from freight.judge.systems import standings
+        from freight.judge.systems import rank_systems
 
         if self._origins is None or not self._several:
             return []
         samples, seed = self._presentation.samples or DEFAULT_SAMPLES, self._presentation.seed
         by_metric = []
         for one, result in zip(self._requested, self.results, strict=True):
-            every = standings(result, self._origins, samples, seed)
-            by_column = {standing.column: standing for standing in every}
+            every = rank_systems(result, self._origins, samples, seed)
+            by_column = {ranking.column: ranking for ranking in every}
             by_metric.append([by_column[name] for name in one.columns])
         return by_metric
 
     def print_json(self, timings: Mapping[str, float]) -> None:
         """Print one object: the scores of segments and systems, flags, signatures, timings."""
         records = [self._record(k) for k in range(len(self._requested))]
-        for one, standings in zip(records, self.standings, strict=False):
-            one["systems"] = {standing.column: _compared(standing) for standing in standings}
+        for one, rankings in zip(records, self.rankings, strict=False):
+            one["systems"] = {ranking.column: _compared(ranking) for ranking in rankings}
         rows: dict[str, Any] = {}
         if self._origins is not None:
             rows = self._origins.columns(0, self._count)
@@ -217,14 +217,14 @@ def print_notes(
         console.print(signature, style="dim", soft_wrap=True, highlight=False)
 
 
-def _compared(standing: "Standing") -> dict[str, Any]:
-    """Each system's score, its interval, and the p-value of each comparison with another."""
+def _compared(ranking: "SystemRanking") -> dict[str, Any]:
+    """Each system's score, interval, and one-sided p-values of being better than the others."""
     record = {}
-    for k, name in enumerate(standing.names):
-        score = standing.scores[k]
+    for k, name in enumerate(ranking.names):
+        score = ranking.scores[k]
         p_values = {
             other: _number(p)
-            for other, p in zip(standing.names, standing.beats[k], strict=True)
+            for other, p in zip(ranking.names, ranking.p_values[k], strict=True)
             if other != name
         }
         bounds = {"low": _number(score.low), "high": _number(score.high)}

@@ -77,7 +77,7 @@ class PairedTestOptions:
         typer.Option("--paired-bs-n", "-pbsn", min=1, help="Bootstrap samples. Default: 1000."),
     ] = None
     paired_ar: Annotated[
-        bool, typer.Option("--paired-ar", "-par", help="Paired approximate randomisation.")
+        bool, typer.Option("--paired-ar", "-par", help="Paired approximate randomization.")
     ] = False
     paired_ar_n: Annotated[
         int | None,
@@ -220,13 +220,17 @@ def _resample(
     asked: Presentation,
 ) -> "tuple[list[dict[str, Interval]], dict[tuple[str, int], float]]":
     """Intervals by system and column, and p-values by column and system."""
-    from freight.judge.systems import against_first, system_scores
+    from freight.judge.systems import compare_with_baseline, system_scores
 
     if asked.test and origins is not None:
         samples = asked.samples or DEFAULT_SAMPLES
-        tested = against_first(result, origins, asked.test, asked.resamples, asked.seed, samples)
+        tested = compare_with_baseline(
+            result, origins, asked.test, asked.resamples, asked.seed, samples
+        )
         intervals = [{one.column: one.scores[k] for one in tested} for k in range(len(parts))]
-        return intervals, {(x.column, k): float(p) for x in tested for k, p in enumerate(x.p)}
+        return intervals, {
+            (x.column, k): float(p) for x in tested for k, p in enumerate(x.p_values)
+        }
     if not asked.samples:
         return [{} for _ in parts], {}
     return [system_scores(part, asked.samples, asked.seed) for part in parts], {}

@@ -11,8 +11,7 @@ from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
     from freight.data.judgements import Judgements
-    from freight.judge.annotation import RaterAgreement, Sheet
-    from freight.judge.sample import Sample, Stratum
+    from freight.judge.annotation import RaterAgreement, Sample, Sheet, Stratum
     from freight.transport.types import Array
 
 
@@ -75,8 +74,14 @@ def sample(
     if data is None or output is None:
         raise typer.BadParameter("say where the sheet goes, with -o sheet.csv")
     from freight.data.judgement_files import read_judgements
-    from freight.judge.annotation import INSTRUCTIONS, check_sheet, write_sheet
-    from freight.judge.sample import WRD_SCORE, Stratum, draw
+    from freight.judge.annotation import (
+        INSTRUCTIONS,
+        WRD_SCORE,
+        Stratum,
+        check_sheet,
+        draw_sample,
+        write_sheet,
+    )
 
     check_sheet(output)
     if instructions is not None and not instructions.parent.is_dir():
@@ -85,7 +90,7 @@ def sample(
     low, high = parse_scale(scale) or (0.0, 10.0)
     texts = read_judgements(data, human=(), where=parse_conditions(where or []), encoding=encoding)
     scores, rouge = _scores(texts, metric, encoder, parse_settings(settings or []), strata)
-    drawn = draw(texts, scores, count, strata, rouge, seed, fill)
+    drawn = draw_sample(texts, scores, count, strata, rouge, seed, fill)
     write_sheet(output, texts, drawn, scores, raters)
     if instructions is not None:
         said = INSTRUCTIONS.format(low=low, high=high, middle=(low + high) / 2)
@@ -115,8 +120,7 @@ def _show_sample(output: Path, drawn: "Sample", strata: "list[Stratum]") -> None
     from rich.console import Console
     from rich.table import Table
 
-    from freight.judge.annotation import key_path
-    from freight.judge.sample import REST
+    from freight.judge.annotation import REST, key_path
 
     console = Console()
     table = Table("stratum", title=f"{len(drawn.rows)} texts")

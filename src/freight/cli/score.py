@@ -373,7 +373,7 @@ def _write_pages(
     from freight.report.corpus import ScoredCorpus, write_corpus_report
 
     columns = [one.columns for one in requested]
-    known = summary.standings
+    known = summary.rankings
     scored = ScoredCorpus(summary.results, corpus, corpus.places, metrics, columns, known)
     for path in outputs.pages:
         write_corpus_report(scored, path, outputs.explain)

@@ -25,7 +25,7 @@ from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
     from freight.core.scoring import Scorer
-    from freight.judge.tuning import Told, Tuned
+    from freight.judge.tuning import TuningProgress, TuningResult
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def _load_rivals(
 
 
 @contextmanager
-def _progress() -> "Iterator[Told | None]":
+def _progress() -> "Iterator[TuningProgress | None]":
     """A progress bar per stage on standard error, where that is a terminal."""
     if not sys.stderr.isatty():
         yield None
@@ -239,7 +239,7 @@ def _progress() -> "Iterator[Told | None]":
         yield progress
 
 
-def _present(tuned: "Tuned", outputs: list[Path], as_json: bool) -> None:
+def _present(tuned: "TuningResult", outputs: list[Path], as_json: bool) -> None:
     from rich.console import Console
 
     from freight.metrics import plain

@@ -1,4 +1,4 @@
-"""Files of texts and of scores: one file a format, read and written piece by piece."""
+"""Texts, tables and judgement sets, read and written in pieces."""
 
 from freight.data.corpus import Corpus
 

@@ -1,4 +1,4 @@
-"""Lists of candidates to choose from: checked, and out of files."""
+"""Lists of candidate texts for minimum Bayes risk decoding: checked, and read from files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from freight.data.files import decoded, lines
+from freight.data.files import decode_lines, lines
 from freight.errors import InvalidInput
 from freight.transport.types import Array
 
@@ -22,9 +22,9 @@ NAMES = ("candidates", "references", "weights")
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Texts to choose from, what each of them is compared with, and how much each of that counts.
+    """Texts to choose from, the references each is compared with, and the references' weights.
 
-    `own` says that these are the candidates themselves.
+    `own` says that the candidates themselves are the references.
     """
 
     texts: Sequence[str]
@@ -36,17 +36,17 @@ class Candidates:
     def checked(
         cls, texts: Any, references: Any = None, weights: Any = None, *, where: str
     ) -> Candidates:
-        """The same out of anything; `where` is how messages call it."""
+        """From any lists; `where` names them in messages."""
         hyps = _texts(texts, where, "candidates")
         refs = hyps if references is None else _texts(references, where, "references")
         return cls(hyps, refs, _weights(weights, len(refs), where), references is None)
 
 
 class CandidateFile:
-    """Lists out of a file, as often as need be: JSON lines, or blocks of lines in plain text.
+    """Lists from a file, which can be iterated again: JSON lines, or blocks of plain text lines.
 
-    The file is read through once at the beginning, so that a fault in the last line is no surprise
-    after hours of work; of standard input, which comes once, everything is kept.
+    The whole file is checked when it is opened, so that an error in its last line shows before
+    hours of work. Standard input, which can be read only once, is kept in memory.
     """
 
     def __init__(self, name: str, encoding: str = "utf-8") -> None:
@@ -73,7 +73,7 @@ class CandidateFile:
 
 
 def _standard_input(encoding: str) -> Iterator[Candidates]:
-    stream = decoded(sys.stdin.buffer, encoding, "standard input")
+    stream = decode_lines(sys.stdin.buffer, encoding, "standard input")
     first = next(stream, "")
     try:
         is_json = isinstance(json.loads(first), (list, dict))
@@ -100,7 +100,7 @@ def _json_lists(stream: Iterable[str], shown: str) -> Iterator[Candidates]:
 
 
 def _blocks(stream: Iterable[str], shown: str) -> Iterator[Candidates]:
-    """A candidate a line; an empty line ends a list, and the last one may lack it."""
+    """One candidate per line; an empty line ends a list, and is optional after the last."""
     block: list[str] = []
     empty = 0
     for number, line in enumerate(stream, 1):

@@ -1,4 +1,7 @@
-"""What is to be scored: hypotheses with their references, out of files, as often as need be."""
+"""A corpus to score: hypotheses with their references, from files that can be read again.
+
+`RowOrigins` says which system and which input each row belongs to, where systems are named.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +31,15 @@ HYP, REF, REFS, SYSTEM = "hyp", "ref", "refs", "system"
 
 
 class Corpus:
-    """Segments (hyp, refs) out of one table, or out of a file of hypotheses and some of references.
+    """Segments (hyp, refs) from one table, or from a file of hypotheses and files of references.
 
-    Further files of hypotheses are other systems for the same references, and take turns with the
-    first, segment by segment; in one table systems are told apart by the column `system`. `places`
-    says which system each row is of, where any is named.
+    Further files of hypotheses are other systems with the same references; their rows alternate
+    with those of the first, segment by segment. In a table, the column `system` names the systems.
+    `places` has the system and input of each row, or is None where no system is named.
 
-    All files are read through once at the beginning, so that a fault in the last line is no
-    surprise after hours of work, and again at each iteration; no text is kept in memory. Standard
-    input is spooled to a file. Use it as a context, which removes that file.
+    All files are checked when they are opened, so that an error in the last line shows before hours
+    of work, and read again at each iteration; no text is kept in memory. Standard input is copied
+    to a temporary file, which leaving the context removes.
     """
 
     def __init__(
@@ -63,8 +66,8 @@ class Corpus:
                 f"{hyp} has no references; give a file of them, or a table with the columns"
                 f" {HYP} and {REF}"
             )
-        self._count = self._checked()
-        self.places = self._places([hyp, *others])
+        self._count = self._check_files()
+        self.places = self._origins([hyp, *others])
 
     def __len__(self) -> int:
         return self._count * self._hyps
@@ -74,23 +77,23 @@ class Corpus:
         return self.since(0)
 
     def since(self, start: int) -> Iterator[tuple[str, list[str]]]:
-        """The same, but for so many at the start."""
-        first, passed = divmod(start, self._hyps)
-        every = ((hyp, refs) for hyps, refs in self._segments(first) for hyp in hyps)
-        return islice(every, passed, None)
+        """The same from row `start` on."""
+        first, skipped = divmod(start, self._hyps)
+        pairs = ((hyp, refs) for hyps, refs in self._segments(first) for hyp in hyps)
+        return islice(pairs, skipped, None)
 
     def references(self) -> Iterator[str]:
-        """Every reference text, once however many systems it is for."""
+        """Every reference text, once for all systems."""
         return (ref for _, refs in self._segments() for ref in refs)
 
     @property
     def files(self) -> list[tuple[str, Path]]:
-        """What is read: how it is called, and where it lies."""
+        """The files that are read: their names in messages, and their paths."""
         return [(self._name(path), path) for path in self._files]
 
     @property
     def reading(self) -> dict[str, Any]:
-        """How it is read."""
+        """The options with which the files are read."""
         columns = {"hyp_column": self._hyp_column, "ref_columns": self._ref_columns}
         return {"encoding": self._encoding, **columns, "systems": self._hyps}
 
@@ -109,8 +112,8 @@ class Corpus:
                 hyps, refs = texts[: self._hyps], texts[self._hyps :]
                 yield [hyp[0] for hyp in hyps], [text for several in refs for text in several]
 
-    def _checked(self) -> int:
-        """How many segments each file has."""
+    def _check_files(self) -> int:
+        """Read all files once; returns the number of segments, the same in each."""
         counts = [sum(1 for _ in self._texts(place)) for place in range(len(self._files))]
         for path, count in zip(self._files, counts, strict=True):
             if not count:
@@ -122,16 +125,16 @@ class Corpus:
                 )
         return counts[0]
 
-    def _places(self, named: list[str]) -> RowOrigins | None:
-        if len(named) > 1:
-            return RowOrigins.of_files(named, self._count)
+    def _origins(self, hyps: list[str]) -> RowOrigins | None:
+        if len(hyps) > 1:
+            return RowOrigins.of_files(hyps, self._count)
         if len(self._files) > 1:
             return None
         table = rows(self._files[0], self._encoding)
         if SYSTEM not in next(table):
             return None
-        found = RowOrigins.of_rows(rows(self._files[0], self._encoding))
-        return None if found.names == (UNNAMED,) else found
+        origins = RowOrigins.of_rows(rows(self._files[0], self._encoding))
+        return None if origins.names == (UNNAMED,) else origins
 
     def _file(self, name: str) -> Path:
         if name != STDIN:
@@ -146,24 +149,24 @@ class Corpus:
         return self._shown.get(str(path), str(path))
 
     def _texts(self, place: int, start: int = 0) -> Iterator[list[str]]:
-        """The texts that each segment has in one of the files, but for so many at the start."""
+        """The texts of each segment in one of the files, from segment `start` on."""
         path = self._files[place]
         if not is_table(path):
             for line in islice(lines(path, self._encoding, self._name(path)), start, None):
                 yield [line.removesuffix("\n").removesuffix("\r")]
             return
         for number, row in enumerate(rows(path, self._encoding, start), start + 1):
-            found: list[str] = []
+            texts: list[str] = []
             if place < self._hyps:
-                found += _cell(row, self._hyp_name(row), path, number)
-                if len(found) != 1:
-                    raise InvalidInput(f"row {number} of {path} has {len(found)} hypotheses")
+                texts += _cell_texts(row, self._hyp_name(row), path, number)
+                if len(texts) != 1:
+                    raise InvalidInput(f"row {number} of {path} has {len(texts)} hypotheses")
             if place >= self._hyps or len(self._files) == 1:
                 for name in self._ref_columns or [REFS if REFS in row else REF]:
-                    found += _cell(row, name, path, number)
-                if place == 0 and len(found) == 1:
+                    texts += _cell_texts(row, name, path, number)
+                if place == 0 and len(texts) == 1:
                     raise InvalidInput(f"row {number} of {path} has no reference")
-            yield found
+            yield texts
 
     def _hyp_name(self, row: Row) -> str:
         if self._hyp_column is None and len(self._files) > 1 and len(row) == 1:
@@ -171,8 +174,8 @@ class Corpus:
         return self._hyp_column or HYP
 
 
-def _cell(row: Row, name: str, path: Path, number: int) -> list[str]:
-    """The text in a cell, or the texts."""
+def _cell_texts(row: Row, name: str, path: Path, number: int) -> list[str]:
+    """The text in a cell, or the texts in its list."""
     if name not in row:
         has = ", ".join(row)
         raise InvalidInput(
@@ -193,7 +196,7 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 @dataclass(frozen=True, eq=False)
 class RowOrigins:
-    """The systems by name, and per row its system and its input, both numbered from 0."""
+    """The names of the systems, and the system and input of each row, numbered from 0."""
 
     names: tuple[str, ...]
     systems: Array
@@ -201,7 +204,7 @@ class RowOrigins:
 
     @classmethod
     def of_files(cls, files: Sequence[str], count: int) -> RowOrigins:
-        """Several files of `count` hypotheses each, taking turns."""
+        """Files of `count` hypotheses each, whose rows alternate."""
         names = [Path(Path(file).name.removesuffix(".gz")).stem for file in files]
         if len(set(names)) < len(names):
             names = list(files)
@@ -213,27 +216,27 @@ class RowOrigins:
 
     @classmethod
     def of_rows(cls, rows: Iterable[Row]) -> RowOrigins:
-        """A table with the column `system`.
+        """From the rows of a table with the column `system`.
 
-        Rows of two systems are for one input where `segment` (and `lang_pair`) are the same, or,
-        where there is none, where as many rows of their own system come before them.
+        Rows of two systems have the same input where `segment` (and `lang_pair`) are equal; without
+        these columns, the k-th rows of all systems have the same input.
         """
         names: dict[str, int] = {}
         inputs: dict[Hashable, int] = {}
-        seen: Counter[Hashable] = Counter()
-        found: list[tuple[int, int]] = []
+        counts: Counter[Hashable] = Counter()
+        origins: list[tuple[int, int]] = []
         for row in rows:
             name = _UNPRINTABLE.sub("\ufffd", str(row.get("system") or UNNAMED))
             system = names.setdefault(name, len(names))
-            said = str(row.get("lang_pair")), str(row.get("segment"))
-            seen[system, said] += 1
-            key = said, seen[system, said]
-            found.append((system, inputs.setdefault(key, len(inputs))))
-        systems, segments = np.array(found).T
+            segment = str(row.get("lang_pair")), str(row.get("segment"))
+            counts[system, segment] += 1
+            key = segment, counts[system, segment]
+            origins.append((system, inputs.setdefault(key, len(inputs))))
+        systems, segments = np.array(origins).T
         return cls(tuple(names), systems, segments)
 
     def columns(self, first: int, last: int) -> dict[str, list[Any]]:
-        """What tells some rows apart, as columns of a table."""
+        """Segment numbers, from 1, and system names of some rows, as columns of a table."""
         return {
             "segment": (self.segments[first:last] + 1).tolist(),
             "system": [self.names[k] for k in self.systems[first:last]],
@@ -243,6 +246,6 @@ class RowOrigins:
         return len(self.systems)
 
     def rows_of(self, system: int) -> Array:
-        """The rows of a system, by their inputs."""
+        """The rows of a system, sorted by input."""
         rows = np.flatnonzero(self.systems == system)
         return rows[np.argsort(self.segments[rows], kind="stable")]

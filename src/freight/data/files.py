@@ -1,4 +1,8 @@
-"""Lines of text files, plain or gzipped, decoded one by one so that a bad one can be named."""
+"""Reading files: lines of text, and rows of tables, plain or gzipped.
+
+Everything is read piece by piece. Lines are decoded one at a time, so that an error message names
+the line that is not valid. Tables are CSV, TSV, JSON lines or Parquet, by the ending of the name.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +23,16 @@ from freight.errors import InvalidInput
 
 
 def lines(path: Path, encoding: str = "utf-8", shown: str | None = None) -> Iterator[str]:
-    """The lines of a file with their ends; only a newline ends one, and the last may lack it.
+    """The lines of a file with their line ends; only a newline ends a line.
 
-    Messages call the file `shown` where that is not its path.
+    `shown` is the name of the file in messages, by default its path.
     """
     with open_bytes(path) as stream:
-        yield from decoded(stream, encoding, shown or str(path))
+        yield from decode_lines(stream, encoding, shown or str(path))
 
 
-def decoded(stream: Iterable[bytes], encoding: str, shown: str) -> Iterator[str]:
-    """The lines of a stream of bytes, less a byte order mark."""
+def decode_lines(stream: Iterable[bytes], encoding: str, shown: str) -> Iterator[str]:
+    """The lines of a stream of bytes, without a byte order mark."""
     try:
         for number, line in enumerate(stream, 1):
             text = _decode(line, shown, number, encoding)
@@ -60,54 +64,55 @@ def _decode(line: bytes, shown: str, number: int, encoding: str) -> str:
 
 Row = dict[str, Any]
 _BUFFER = 2**16
-"""Bytes of a Parquet column that are read at a time, however large its row groups are."""
+"""Bytes of a Parquet column read at a time, whatever the size of its row groups."""
 
 
 def is_table(path: Path) -> bool:
-    """Whether the ending is that of a table rather than of plain text."""
+    """Whether the ending of the name is that of a table rather than of plain text."""
     return _ending(path) in FORMATS
 
 
 def is_typed(path: Path) -> bool:
-    """Whether cells may be numbers and lists rather than texts alone."""
+    """Whether cells may be numbers and lists; cells of CSV and TSV are always text."""
     return _ending(path) not in (".csv", ".tsv")
 
 
 def rows(path: Path, encoding: str = "utf-8", start: int = 0) -> Iterator[Row]:
-    """The rows of a table, by name of column, but for so many at the start."""
+    """The rows of a table from row `start` on, as {column: cell}."""
     ending = _ending(path)
     if ending == PARQUET:
-        return _parquet(path, start)
+        return _parquet_rows(path, start)
     return islice(parse_rows(lines(path, encoding), ending, str(path)), start, None)
 
 
 def parse_rows(stream: Iterable[str], ending: str, shown: str) -> Iterator[Row]:
-    """The rows of a table whose lines come from anywhere; messages call it `shown`."""
-    return TEXTS[ending](stream, shown)
+    """The rows of a text table given as lines; `shown` is its name in messages."""
+    return _TEXT_FORMATS[ending](stream, shown)
 
 
 def _ending(path: Path) -> str:
     return Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
 
 
-def _comma(stream: Iterable[str], shown: str) -> Iterator[Row]:
+def _csv_rows(stream: Iterable[str], shown: str) -> Iterator[Row]:
     csv.field_size_limit(sys.maxsize)  # a cell may hold a whole document
     reader = csv.reader(stream)
     try:
-        yield from _named(shown, ((reader.line_num, cells or [""]) for cells in reader))
+        yield from _name_cells(shown, ((reader.line_num, cells or [""]) for cells in reader))
     except csv.Error:
         raise InvalidInput(
             f"line {reader.line_num} of {shown} has a carriage return in it; quote its cell"
         ) from None
 
 
-def _tab(stream: Iterable[str], shown: str) -> Iterator[Row]:
-    """Nothing is quoted or escaped: a cell is what stands between two tabs."""
-    ended = (line.removesuffix("\n").removesuffix("\r") for line in stream)
-    return _named(shown, ((number, line.split("\t")) for number, line in enumerate(ended, 1)))
+def _tsv_rows(stream: Iterable[str], shown: str) -> Iterator[Row]:
+    """Cells are the text between tabs; nothing is quoted or escaped."""
+    stripped = (line.removesuffix("\n").removesuffix("\r") for line in stream)
+    cells = ((number, line.split("\t")) for number, line in enumerate(stripped, 1))
+    return _name_cells(shown, cells)
 
 
-def _named(shown: str, numbered: Iterator[tuple[int, list[str]]]) -> Iterator[Row]:
+def _name_cells(shown: str, numbered: Iterator[tuple[int, list[str]]]) -> Iterator[Row]:
     names: list[str] | None = None
     for number, cells in numbered:
         if names is None:
@@ -123,7 +128,7 @@ def _named(shown: str, numbered: Iterator[tuple[int, list[str]]]) -> Iterator[Ro
             yield dict(zip(names, cells, strict=True))
 
 
-def _json_lines(stream: Iterable[str], shown: str) -> Iterator[Row]:
+def _json_rows(stream: Iterable[str], shown: str) -> Iterator[Row]:
     for number, line in enumerate(stream, 1):
         try:
             row = json.loads(line)
@@ -134,8 +139,8 @@ def _json_lines(stream: Iterable[str], shown: str) -> Iterator[Row]:
         yield row
 
 
-def _parquet(path: Path, start: int) -> Iterator[Row]:
-    """Row groups that come before the start are not read."""
+def _parquet_rows(path: Path, start: int) -> Iterator[Row]:
+    """Row groups before the start are skipped without reading them."""
     import pyarrow
     from pyarrow import parquet
 
@@ -159,10 +164,10 @@ def _parquet(path: Path, start: int) -> Iterator[Row]:
 
 
 PARQUET = ".parquet"
-TEXTS: dict[str, Callable[[Iterable[str], str], Iterator[Row]]] = {
-    ".csv": _comma,
-    ".tsv": _tab,
-    ".jsonl": _json_lines,
-    ".ndjson": _json_lines,
+_TEXT_FORMATS: dict[str, Callable[[Iterable[str], str], Iterator[Row]]] = {
+    ".csv": _csv_rows,
+    ".tsv": _tsv_rows,
+    ".jsonl": _json_rows,
+    ".ndjson": _json_rows,
 }
-FORMATS = (*TEXTS, PARQUET)
+FORMATS = (*_TEXT_FORMATS, PARQUET)

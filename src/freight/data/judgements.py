@@ -1,10 +1,13 @@
-"""The noun of judging: texts, and what people said of them."""
+"""Judgement sets: texts with human ratings or preferences, and how one is assembled from rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,22 +15,17 @@ from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
     from freight.transport.types import Array
-import math
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 
 @dataclass(frozen=True, eq=False)
 class Judgements:
-    """What people said of texts: a row is one system's text for one input.
+    """Human judgements of texts; a row is the output of one system for one input.
 
-    `segments` numbers the inputs, `systems` points into `system_names`; both are apart for each
-    language pair, so that a name may be there twice. `human` holds a number a row for each
-    criterion, nan where nobody rated; `preferences` rows in pairs, the better one first;
-    `system_human` a number a system, where systems were judged as wholes. Higher is better.
-    `segment_names` has for each row what the data calls its input.
+    `segments` numbers the inputs and `systems` points into `system_names`, both separately for each
+    language pair, so that a name may occur twice. `human` has for each criterion one rating per
+    row, nan where nobody rated it; `preferences` are pairs of rows (pair, 2), the better one first;
+    `system_human` has one rating per system, where whole systems were rated. Higher is better.
+    `segment_names` is the name of each row's input in the data.
     """
 
     name: str
@@ -47,15 +45,18 @@ class Judgements:
         return len(self.hyps)
 
     def split(self) -> list[Judgements]:
-        """One set a language pair, named after it; the set itself where all is in one language."""
-        there = list(dict.fromkeys(self.lang_pairs))
-        if not there or (len(there) == 1 and "-" not in there[0]):
+        """One set per language pair, with the pair in its name; only itself if it has no pairs."""
+        names = list(dict.fromkeys(self.lang_pairs))
+        if not names or (len(names) == 1 and "-" not in names[0]):
             return [self]
         pairs: Array = np.array(self.lang_pairs)
-        return [replace(self.only(pairs == pair), name=_joined(self.name, pair)) for pair in there]
+        return [
+            replace(self.only(pairs == pair), name=_name_with_pair(self.name, pair))
+            for pair in names
+        ]
 
     def only(self, rows: Array | Sequence[bool] | Sequence[int]) -> Judgements:
-        """The rows of a mask or an index; preferences stay where both of their rows do."""
+        """The rows of a mask or an index; a preference is kept if both of its rows are."""
         index = np.arange(len(self))[np.asarray(rows)]
         kept, systems = np.unique(self.systems[index], return_inverse=True)
         return replace(
@@ -73,45 +74,45 @@ class Judgements:
         )
 
     def criterion(self, name: str | None = None) -> str:
-        """The criterion of that name, or the only one there is: of rows, or else of systems."""
-        there = self.human or self.system_human
-        if name in there:
+        """The criterion of that name, or the only one: of rows, or else of systems."""
+        known = self.human or self.system_human
+        if name in known:
             return name
-        if name is None and len(there) == 1:
-            return next(iter(there))
-        if not there:
+        if name is None and len(known) == 1:
+            return next(iter(known))
+        if not known:
             raise InvalidInput(f"{self.name} has no ratings, only preferences")
-        said = "several criteria" if name is None else f"no criterion {name!r}"
-        raise InvalidInput(f"{self.name} has {said}; name one of {', '.join(there)}")
+        what = "several criteria" if name is None else f"no criterion {name!r}"
+        raise InvalidInput(f"{self.name} has {what}; name one of {', '.join(known)}")
 
     def with_criteria(self, names: Sequence[str] | None) -> Judgements:
-        """These criteria alone, of rows and of systems; None is all of them."""
+        """A copy with these criteria only, of rows and of systems; None keeps all."""
         if names is None:
             return self
         for name in names:
             if name not in self.system_human:
                 self.criterion(name)
         human, systems = (
-            {name: there[name] for name in names if name in there}
-            for there in (self.human, self.system_human)
+            {name: known[name] for name in names if name in known}
+            for known in (self.human, self.system_human)
         )
         return replace(self, human=human, system_human=systems)
 
     def _preferences(self, index: Array) -> Array | None:
         if self.preferences is None:
             return None
-        places = np.full(len(self), -1)
-        places[index] = np.arange(len(index))
-        found = places[self.preferences]
-        return found[(found >= 0).all(axis=1)]
+        new_rows = np.full(len(self), -1)
+        new_rows[index] = np.arange(len(index))
+        pairs = new_rows[self.preferences]
+        return pairs[(pairs >= 0).all(axis=1)]
 
 
-def _joined(name: str, pair: str) -> str:
+def _name_with_pair(name: str, pair: str) -> str:
     return name if name.endswith(pair) else f"{name} {pair}"
 
 
 class Output(NamedTuple):
-    """One system's text for one input, and the row of the file that has it, counted from 1."""
+    """The output of one system for one input; `number` is its row in the file, from 1."""
 
     number: int
     lang_pair: str
@@ -123,22 +124,22 @@ class Output(NamedTuple):
 
 
 def assemble(path: Path, outputs: Iterable[Output], in_pairs: bool = False) -> Judgements:
-    """A set out of outputs; in pairs, each is a better one with a worse one after it.
+    """A set from outputs; if `in_pairs`, every better output is followed by its worse one.
 
-    An output that is there again is one row: in pairs that is to be expected, elsewhere it is
-    noted, and an error where text or rating differ.
+    A repeated output becomes one row. In pairs repeats are normal; elsewhere they are noted, and an
+    error if the texts or ratings differ.
     """
-    kept, rows = _distinct(path, outputs, in_pairs)
+    kept, rows = _distinct_outputs(path, outputs, in_pairs)
     if not kept:
         raise InvalidInput(f"{path} has no rows")
-    segments, _ = _numbered((o.lang_pair, o.segment) for o in kept)
-    systems, names = _numbered((o.lang_pair, o.system) for o in kept)
+    segments, _ = _number_keys((o.lang_pair, o.segment) for o in kept)
+    systems, names = _number_keys((o.lang_pair, o.system) for o in kept)
     human, notes = _ratings(path, kept)
     preferences = np.array(rows).reshape(-1, 2) if in_pairs else None
     if preferences is not None:
-        notes += _same_texts(kept, preferences)
+        notes += _equal_texts(kept, preferences)
     elif len(rows) > len(kept):
-        notes.insert(0, f"{len(rows) - len(kept)} rows are there twice and count once")
+        notes.insert(0, f"{len(rows) - len(kept)} rows are repeated and count once")
     return Judgements(
         set_name(path),
         tuple(o.hyp for o in kept),
@@ -155,14 +156,14 @@ def assemble(path: Path, outputs: Iterable[Output], in_pairs: bool = False) -> J
 
 
 def set_name(path: Path) -> str:
-    """The file's name without its ending."""
+    """The name of a set: that of its file without the ending."""
     if path.is_dir():
         return path.name
     return Path(path.stem).stem if path.suffix == ".gz" else path.stem
 
 
 def rating(value: Any, where: str, textual: bool = False) -> float:
-    """A number, math.nan where nobody rated; a text is read as one where cells are texts."""
+    """The number in a cell, nan if it is empty; in `textual` tables numbers are written as text."""
     if value is None or value == "":
         return math.nan
     if isinstance(value, str) and textual:
@@ -178,29 +179,29 @@ def rating(value: Any, where: str, textual: bool = False) -> float:
 
 
 def check_spread(source: Path, human: Mapping[str, Array]) -> list[str]:
-    """A criterion that says the same of everything judges nothing: an error where it is alone."""
+    """Notes on criteria whose ratings are all equal; an error if there is no other criterion."""
     notes = []
     for name, values in human.items():
-        found = values[np.isfinite(values)]
-        if found.size and (found != found[0]).any():
+        finite = values[np.isfinite(values)]
+        if finite.size and (finite != finite[0]).any():
             continue
-        said = f"{name} is {found[0]:g} everywhere" if found.size else f"{name} has no ratings"
+        what = f"{name} is {finite[0]:g} everywhere" if finite.size else f"{name} has no ratings"
         if len(human) == 1:
-            raise InvalidInput(f"{source}: {said}; there is nothing to agree with")
-        notes.append(said)
+            raise InvalidInput(f"{source}: {what}; there is nothing to agree with")
+        notes.append(what)
     return notes
 
 
-def _distinct(
+def _distinct_outputs(
     path: Path, outputs: Iterable[Output], in_pairs: bool
 ) -> tuple[list[Output], list[int]]:
-    """The outputs that differ, and which of them each one is."""
-    places: dict[Hashable, int] = {}
+    """The distinct outputs, and for each given output the number of its distinct one."""
+    numbers: dict[Hashable, int] = {}
     kept: list[Output] = []
     rows: list[int] = []
     for output in outputs:
         text = output.hyp if in_pairs else None
-        row = places.setdefault((*output[1:4], text), len(kept))
+        row = numbers.setdefault((*output[1:4], text), len(kept))
         if row == len(kept):
             kept.append(output)
         elif not in_pairs:
@@ -219,14 +220,15 @@ def _check_same(path: Path, first: Output, again: Output) -> None:
         )
 
 
-def _numbered(keys: Iterable[tuple[str, Any]]) -> tuple[Array, list[tuple[str, Any]]]:
+def _number_keys(keys: Iterable[tuple[str, Any]]) -> tuple[Array, list[tuple[str, Any]]]:
+    """The number of each key, in order of first occurrence, and the distinct keys."""
     numbers: dict[tuple[str, Any], int] = {}
-    found: Array = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
-    return found, list(numbers)
+    index: Array = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+    return index, list(numbers)
 
 
 def _ratings(path: Path, kept: list[Output]) -> tuple[dict[str, Array], list[str]]:
-    """A column a criterion, with nan where nobody rated, which is noted."""
+    """One array per criterion, nan where nobody rated, and notes on missing ratings."""
     names = dict.fromkeys(name for output in kept for name in output.ratings)
     human: dict[str, Array] = {
         name: np.array([output.ratings.get(name, np.nan) for output in kept]) for name in names
@@ -242,7 +244,7 @@ def _ratings(path: Path, kept: list[Output]) -> tuple[dict[str, Array], list[str
     return human, notes + check_spread(path, human)
 
 
-def _same_texts(kept: list[Output], preferences: Array) -> list[str]:
+def _equal_texts(kept: list[Output], preferences: Array) -> list[str]:
     count = sum(kept[better].hyp == kept[worse].hyp for better, worse in preferences)
     if not count:
         return []

@@ -1,4 +1,7 @@
-"""Scores as files: JSON lines, CSV, TSV or Parquet, by the ending, written whole or not at all."""
+"""Writing tables: JSON lines, CSV, TSV or Parquet, by the ending of the name.
+
+A table is written piece by piece beside its place, and appears there whole or not at all.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +20,24 @@ Columns = Mapping[str, Sequence[Any]]
 
 
 def check_ending(path: Path) -> None:
-    """Before any work: a place that cannot be written is no surprise at the end of it."""
+    """Refuse, before any work, a path that cannot be written."""
     if path.suffix not in FORMATS:
         raise InvalidInput(f"{path} ends in none of {' '.join(FORMATS)}; a folder ends in /")
     if not path.parent.is_dir():
         raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
 
 
-def encoded(ending: str, notes: Mapping[str, str], columns: Columns) -> bytes:
-    """A whole table as the bytes of a file; the same table gives the same bytes."""
+def encode_table(ending: str, notes: Mapping[str, str], columns: Columns) -> bytes:
+    """The bytes of a file with the whole table; equal tables give equal bytes."""
     stream = io.BytesIO()
-    form = FORMATS[ending](stream, dict(notes))
-    form.write(columns)
-    form.close()
+    writer = FORMATS[ending](stream, dict(notes))
+    writer.write(columns)
+    writer.close()
     return stream.getvalue()
 
 
 class TableWriter:
-    """A table that grows piece by piece in a file beside its place, and moves there at the end."""
+    """Writes a table piece by piece to a .part file, which is renamed at the end."""
 
     def __init__(self, path: Path, notes: Mapping[str, str]) -> None:
         check_ending(path)
@@ -71,12 +74,12 @@ class _Format(Protocol):
     def close(self) -> None: ...
 
 
-class _JsonLines:
+class _JsonLinesWriter:
     def __init__(self, stream: BinaryIO, notes: dict[str, str]) -> None:
         self._stream = stream
 
     def write(self, columns: Columns) -> None:
-        for row in _each(columns):
+        for row in _rows(columns):
             record = {
                 name: None if value != value else value
                 for name, value in zip(columns, row, strict=True)
@@ -85,32 +88,32 @@ class _JsonLines:
             self._stream.write(line.encode("utf-8"))
 
     def close(self) -> None:
-        """Nothing is left to write."""
+        """All rows are written already."""
 
 
-class _Comma:
+class _CsvWriter:
     def __init__(self, stream: BinaryIO, notes: dict[str, str]) -> None:
         self._stream = stream
-        self._begun = False
+        self._has_heading = False
 
     def write(self, columns: Columns) -> None:
-        rows: list[Sequence[Any]] = [[_cell(x) for x in row] for row in _each(columns)]
-        self._put(rows if self._begun else [list(columns), *rows])
-        self._begun = True
+        rows: list[Sequence[Any]] = [[_cell(x) for x in row] for row in _rows(columns)]
+        self._write_rows(rows if self._has_heading else [list(columns), *rows])
+        self._has_heading = True
 
     def close(self) -> None:
-        """Nothing is left to write."""
+        """All rows are written already."""
 
-    def _put(self, rows: list[Sequence[Any]]) -> None:
+    def _write_rows(self, rows: list[Sequence[Any]]) -> None:
         text = io.StringIO(newline="")
         csv.writer(text).writerows(rows)
         self._stream.write(text.getvalue().encode("utf-8"))
 
 
-class _Tab(_Comma):
-    """As it is read: nothing quoted or escaped, so that a quote is a quote."""
+class _TsvWriter(_CsvWriter):
+    """Nothing is quoted or escaped, as it is read."""
 
-    def _put(self, rows: list[Sequence[Any]]) -> None:
+    def _write_rows(self, rows: list[Sequence[Any]]) -> None:
         for row in rows:
             cells = ["" if x is None else str(x) for x in row]
             bad = next((cell for cell in cells if re.search(r"[\t\r\n]", cell)), None)
@@ -122,7 +125,7 @@ class _Tab(_Comma):
             self._stream.write(("\t".join(cells) + "\n").encode("utf-8"))
 
 
-class _Parquet:
+class _ParquetWriter:
     def __init__(self, stream: BinaryIO, notes: dict[str, str]) -> None:
         self._stream, self._notes = stream, notes
         self._writer: Any = None
@@ -147,14 +150,14 @@ class _Parquet:
 
 
 FORMATS: dict[str, type[_Format]] = {
-    ".jsonl": _JsonLines,
-    ".csv": _Comma,
-    ".tsv": _Tab,
-    ".parquet": _Parquet,
+    ".jsonl": _JsonLinesWriter,
+    ".csv": _CsvWriter,
+    ".tsv": _TsvWriter,
+    ".parquet": _ParquetWriter,
 }
 
 
-def _each(columns: Columns) -> Iterator[tuple[Any, ...]]:
+def _rows(columns: Columns) -> Iterator[tuple[Any, ...]]:
     return zip(*columns.values(), strict=True)
 
 

@@ -1,9 +1,14 @@
-"""WMT's judgements as they were distributed: parallel lines, and tables that point at texts.
+"""Files of the WMT metrics tasks: human judgements as distributed, and metrics' score files.
+
+Judgements are folders of parallel lines (2015, 2016) or tables that refer to texts (2017 to 2020):
 
 DAseg-wmt-newstest2016/                  wmt18-metrics-task-package/
   DAseg.newstest2016.human.cs-en           manual-evaluation/RR-seglevel.csv
   DAseg.newstest2016.mt-system.cs-en       .../newstest2018.SYSTEM.cs-en
   DAseg.newstest2016.reference.cs-en       .../newstest2018-csen-ref.en
+
+A score file has one line per system and segment; its columns depend on the year, and `mtme` is the
+form of the toolkit mt-metrics-eval.
 """
 
 from __future__ import annotations
@@ -30,36 +35,39 @@ if TYPE_CHECKING:
 
 
 HUMAN, HYP, REF = "human", "mt-system", "reference"
-ROLES = {"human": HUMAN, "mt-system": HYP, "system": HYP, "reference": REF, "ref": REF}
-_PAIR = re.compile(r"[a-z]{2,3}-[a-z]{2,3}")
-_CELLS = re.compile(r"[,\s]+")
+_ROLES = {"human": HUMAN, "mt-system": HYP, "system": HYP, "reference": REF, "ref": REF}
+_LANG_PAIR = re.compile(r"[a-z]{2,3}-[a-z]{2,3}")
+_SEPARATOR = re.compile(r"[,\s]+")
 
 
 def read_parallel(folder: Path, encoding: str = "utf-8") -> Judgements:
-    """A folder of files whose lines belong together: ratings, outputs and references.
+    """A set from a folder of parallel files: ratings, outputs and references, line by line.
 
-    A name is made of parts between dots: one says what the file holds (human, mt-system or system,
-    reference or ref), one may be a language pair, and what else there is must be the same.
+    File names are parts joined by dots: one part is the role (human, mt-system or system,
+    reference or ref), one may be a language pair, and files with the same other parts belong
+    together.
     """
     groups: dict[str, dict[str, Path]] = defaultdict(dict)
     for path in sorted(folder.iterdir()):
         parts = path.name.removesuffix(".gz").split(".")
-        role = next((part for part in parts if part in ROLES), None)
+        role = next((part for part in parts if part in _ROLES), None)
         if role is not None:
             rest = ".".join(part for part in parts if part != role)
-            groups[rest][ROLES[role]] = path
+            groups[rest][_ROLES[role]] = path
     if not groups:
         raise InvalidInput(
             f"{folder} has no files of judgements, as DAseg.newstest2016.human.cs-en is one"
         )
     outputs = (
-        o for name, files in groups.items() for o in _parallel(folder, name, files, encoding)
+        o
+        for name, files in groups.items()
+        for o in _parallel_outputs(folder, name, files, encoding)
     )
     return assemble(folder, outputs)
 
 
 def is_wmt_table(path: Path, encoding: str = "utf-8") -> bool:
-    """Whether the heading is that of WMT's tables, of segments or of systems."""
+    """Whether the heading is that of a WMT table, of segments or of systems."""
     if is_typed(path):
         return False
     heading = set(_cells(next(lines(path, encoding), "")))
@@ -67,29 +75,29 @@ def is_wmt_table(path: Path, encoding: str = "utf-8") -> bool:
 
 
 def read_wmt_table(path: Path, texts: Path | None = None, encoding: str = "utf-8") -> Judgements:
-    """Ratings or preferences by language pair, segment and system; texts are found by name.
+    """A set from ratings or preferences by language pair, segment and system.
 
-    Cells are parted by spaces or commas. WMT18's heading lacks the name of its second column, DATA.
-    Where several systems made the same text (A+B) it counts for the first.
+    The texts are searched by file name. Cells are separated by spaces or commas. WMT18's heading
+    lacks the name of its second column, DATA. A text of several systems (A+B) counts for the first.
     """
     if texts is None:
         texts = path.parent.parent if path.parent.name == "manual-evaluation" else path.parent
-    folder, rows = _Texts(texts, encoding), list(wmt_rows(path, encoding))
+    folder, rows = _TextFiles(texts, encoding), list(wmt_rows(path, encoding))
     if not rows:
         raise InvalidInput(f"{path} has no rows")
     columns = set(rows[0][1])
     if {"DATA", "BETTER", "WORSE"} <= columns:
         sides = ((number, row, row[side]) for number, row in rows for side in ("BETTER", "WORSE"))
-        outputs = (folder.output(path, number, row, who) for number, row, who in sides)
+        outputs = (folder.output(path, number, row, system) for number, row, system in sides)
         return assemble(path, outputs, in_pairs=True)
     if {"DATA", "SYSTEM", "HUMAN"} <= columns:
-        return assemble(path, (_rated(folder, path, number, row) for number, row in rows))
+        return assemble(path, (_rated_output(folder, path, number, row) for number, row in rows))
     has = " ".join(rows[0][1])
     raise InvalidInput(f"{path} has {has}; it needs LP DATA SID with BETTER WORSE or SYSTEM HUMAN")
 
 
 def wmt_rows(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, dict[str, str]]]:
-    """The rows of one of WMT's tables, numbered from 1."""
+    """The rows of a WMT table, numbered from 1."""
     several = lines(path, encoding)
     heading = _cells(next(several))
     for number, line in enumerate(several, 1):
@@ -103,37 +111,39 @@ def wmt_rows(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, dict[st
         yield number, dict(zip(heading, cells, strict=True))
 
 
-def _parallel(folder: Path, name: str, files: dict[str, Path], encoding: str) -> Iterator[Output]:
+def _parallel_outputs(
+    folder: Path, name: str, files: dict[str, Path], encoding: str
+) -> Iterator[Output]:
     for role in (HUMAN, HYP, REF):
         if role not in files:
             raise InvalidInput(f"{folder} has no {role} file beside {next(iter(files.values()))}")
     texts = {role: _lines(files[role], encoding) for role in (HUMAN, HYP, REF)}
-    for role, found in texts.items():
-        if len(found) != len(texts[HYP]):
+    for role, some in texts.items():
+        if len(some) != len(texts[HYP]):
             raise InvalidInput(
-                f"{files[HYP]} has {len(texts[HYP])} lines but {files[role]} has {len(found)}"
+                f"{files[HYP]} has {len(texts[HYP])} lines but {files[role]} has {len(some)}"
             )
-    pair = next((part for part in name.split(".") if _PAIR.fullmatch(part)), "")
+    pair = next((part for part in name.split(".") if _LANG_PAIR.fullmatch(part)), "")
     for number, (value, hyp, ref) in enumerate(zip(*texts.values(), strict=True), 1):
         read = rating(value.strip(), f"line {number} of {files[HUMAN]}", textual=True)
         yield Output(number, pair, f"{name} {number}", "", hyp, (ref,), {HUMAN: read})
 
 
-def _rated(folder: _Texts, path: Path, number: int, row: dict[str, str]) -> Output:
+def _rated_output(folder: _TextFiles, path: Path, number: int, row: dict[str, str]) -> Output:
     output = folder.output(path, number, row, row["SYSTEM"])
     read = rating(row["HUMAN"], f"row {number} of {path}: HUMAN", textual=True)
     return output._replace(ratings={HUMAN: read})
 
 
-class _Texts:
-    """All files below a folder by their names, and the lines of those that were asked for."""
+class _TextFiles:
+    """All files below a folder by name; a file is read when one of its lines is needed."""
 
     def __init__(self, folder: Path, encoding: str) -> None:
         self._folder, self._encoding = folder, encoding
         self._read: dict[Path, list[str]] = {}
 
     def output(self, path: Path, number: int, row: dict[str, str], system: str) -> Output:
-        """The text that a row of the table is about."""
+        """The output that a row of the table refers to."""
         pair, data = row["LP"], row["DATA"]
         system = system.partition("+")[0]
         where = f"row {number} of {path}"
@@ -160,12 +170,12 @@ class _Texts:
 
     @cached_property
     def _paths(self) -> dict[str, Path]:
-        found = sorted(Path(at) / name for at, _, names in os.walk(self._folder) for name in names)
-        return {path.name.removesuffix(".gz"): path for path in reversed(found)}
+        paths = sorted(Path(at) / name for at, _, names in os.walk(self._folder) for name in names)
+        return {path.name.removesuffix(".gz"): path for path in reversed(paths)}
 
 
 def _cells(line: str) -> list[str]:
-    return _CELLS.split(line.strip())
+    return _SEPARATOR.split(line.strip())
 
 
 def _lines(path: Path, encoding: str) -> list[str]:
@@ -182,16 +192,21 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "wmt22": (*_COMMON, "domain", "document", "reference", "system", "segment", "score"),
     "wmt23": (*_COMMON, "domain", "document", "reference", "system", "segment", "score"),
 }
-"""What a line of segments holds; one of systems has neither segment nor document."""
+"""The columns of a segment score file; a system score file has neither segment nor document."""
 _ZIPPED = ("wmt16", "wmt17", "wmt21", "wmt22")
-_ALWAYS = {"domain": "all", "document": "all", "ensemble": "non-ensemble", "available": "no"}
+_CONSTANT_CELLS = {
+    "domain": "all",
+    "document": "all",
+    "ensemble": "non-ensemble",
+    "available": "no",
+}
 _REFERENCE = re.compile(r"(?<![A-Za-z])ref[A-Za-z0-9]*")
 _LEVELS = ("seg", "sys")
 
 
 @dataclass(frozen=True)
 class WmtTask:
-    """What was scored: the form to write, the language pair, the test set and the references."""
+    """The form of the files to write, the language pair, the test set and the references."""
 
     form: str
     pair: str
@@ -199,7 +214,7 @@ class WmtTask:
     references: tuple[str, ...]
 
     def system(self, name: str) -> str:
-        """A system's name, out of the name of its file."""
+        """A system's name, taken from the name of its file."""
         parts = name.split(".")
         around = {self.test_set, self.pair, "hyp", "txt", self.pair.rpartition("-")[2]}
         while len(parts) > 1 and parts[0] in around:
@@ -209,7 +224,7 @@ class WmtTask:
         return ".".join(parts)
 
     def path(self, folder: Path, metric: str, level: str) -> Path:
-        """Where the scores of a metric on a level are written."""
+        """The file for the scores of a metric on a level, seg or sys."""
         if self.form == MTME:
             name = f"{metric}-{'.'.join(self.references)}.{level}.score"
             return folder / "metric-scores" / self.pair / name
@@ -217,9 +232,9 @@ class WmtTask:
 
 
 def reference_names(files: Sequence[str]) -> tuple[str, ...]:
-    """What the files call themselves, refA for one; where they do not, ref, or refA, refB..."""
-    found = [_REFERENCE.findall(Path(file).name) for file in files]
-    names = [one[-1] if one else "" for one in found]
+    """The reference names in the file names, such as refA; otherwise ref, or refA, refB..."""
+    matches = [_REFERENCE.findall(Path(file).name) for file in files]
+    names = [one[-1] if one else "" for one in matches]
     if all(names) and len(set(names)) == len(names):
         return tuple(names)
     return ("ref",) if len(names) == 1 else tuple(f"ref{chr(65 + k)}" for k in range(len(names)))
@@ -228,51 +243,55 @@ def reference_names(files: Sequence[str]) -> tuple[str, ...]:
 def write_scores(
     folder: Path, task: WmtTask, metric: str, systems: Sequence[str], segments: Array, whole: Array
 ) -> list[Path]:
-    """Write scores (system, segment) and those of whole systems; what was written."""
+    """Write segment scores (system, segment) and system scores; returns the paths."""
     if np.isnan(segments).any():
         k, at = np.argwhere(np.isnan(segments))[0]
         raise InvalidInput(f"{metric} has no score for segment {at + 1} of {systems[k]}")
     names = [task.system(name) for name in systems]
     every = [
-        {**_said(task, metric, name), "segment": str(at), "score": _number(score)}
+        {**_common_cells(task, metric, name), "segment": str(at), "score": _number(score)}
         for name, row in zip(names, segments.tolist(), strict=True)
         for at, score in enumerate(row, 1)
     ]
     scored = zip(names, whole.tolist(), strict=True)
-    total = [{**_said(task, metric, name), "score": _number(score)} for name, score in scored]
+    total = [
+        {**_common_cells(task, metric, name), "score": _number(score)} for name, score in scored
+    ]
     written = []
     for level, records in zip(_LEVELS, (every, total), strict=True):
-        held = [x for x in COLUMNS[task.form] if level == "seg" or x not in ("segment", "document")]
+        columns = [
+            x for x in COLUMNS[task.form] if level == "seg" or x not in ("segment", "document")
+        ]
         path = task.path(folder, metric, level)
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, ("\t".join(record[x] for x in held) for record in records))
+        _write_lines(path, ("\t".join(record[x] for x in columns) for record in records))
         written.append(path)
     return written
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A metric's scores out of a file: by language pair and system, a number a segment."""
+    """A metric's scores from a file: by language pair and system, then by segment number."""
 
     metric: str
     scores: dict[tuple[str, str], dict[int, float]]
 
 
 def read_scores(path: Path) -> Submission:
-    """Read a .seg.score file, of any of the forms; segments are counted from 1."""
-    metric, level = _parsed(path)
+    """Read a .seg.score file of any form; segments are counted from 1."""
+    metric, level = _metric_and_level(path)
     if level != "seg":
         raise InvalidInput(f"{path} has scores of whole systems; give the .seg.score file")
     scores: dict[tuple[str, str], dict[int, float]] = {}
     for number, record in _records(path):
         pair = record.get("pair") or path.parent.name
-        mine = scores.setdefault((pair, record["system"]), {})
-        segment = record.get("segment", str(len(mine) + 1))
+        by_segment = scores.setdefault((pair, record["system"]), {})
+        segment = record.get("segment", str(len(by_segment) + 1))
         where = f"line {number} of {path}"
-        if not segment.isdecimal() or int(segment) in mine:
-            raise InvalidInput(f"{where}: segment {segment!r} is no number, or there already")
+        if not segment.isdecimal() or int(segment) in by_segment:
+            raise InvalidInput(f"{where}: segment {segment!r} is no number, or repeated")
         try:
-            mine[int(segment)] = float(record["score"])
+            by_segment[int(segment)] = float(record["score"])
         except ValueError:
             raise InvalidInput(f"{where}: {record['score']!r} is not a score") from None
         metric = record.get("metric", metric)
@@ -282,36 +301,36 @@ def read_scores(path: Path) -> Submission:
 
 
 def is_score_file(name: str) -> bool:
-    """Whether a file is called as score files are."""
+    """Whether the name of a file ends as those of score files do."""
     return name.removesuffix(".gz").endswith(".score")
 
 
 def _records(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    by_width = {len(held): held for held in COLUMNS.values()}
+    by_width = {len(columns): columns for columns in COLUMNS.values()}
     for number, line in enumerate(lines(path), 1):
         cells = line.split("\t") if "\t" in line else line.split()
-        held = by_width.get(len(cells))
-        if held is None:
+        columns = by_width.get(len(cells))
+        if columns is None:
             raise InvalidInput(f"line {number} of {path} has {len(cells)} cells; no form has")
-        if number == 1 and not _is_number(cells[held.index("score")]):
+        if number == 1 and not _is_number(cells[columns.index("score")]):
             continue  # a heading
-        yield number, dict(zip(held, (cell.strip() for cell in cells), strict=True))
+        yield number, dict(zip(columns, (cell.strip() for cell in cells), strict=True))
 
 
-def _parsed(path: Path) -> tuple[str, str]:
+def _metric_and_level(path: Path) -> tuple[str, str]:
     name, _, level = path.name.removesuffix(".gz").removesuffix(".score").rpartition(".")
     if level not in _LEVELS:
         raise InvalidInput(f"{path} does not end in .seg.score")
     return name, level
 
 
-def _said(task: WmtTask, metric: str, system: str) -> dict[str, str]:
+def _common_cells(task: WmtTask, metric: str, system: str) -> dict[str, str]:
     known = {"metric": metric, "pair": task.pair, "set": task.test_set, "system": system}
-    return {**_ALWAYS, **known, "reference": ".".join(task.references)}
+    return {**_CONSTANT_CELLS, **known, "reference": ".".join(task.references)}
 
 
-def _write(path: Path, rows: Iterable[str]) -> None:
-    """Whole or not at all; the same scores give the same bytes, zipped too."""
+def _write_lines(path: Path, rows: Iterable[str]) -> None:
+    """Write a file whole or not at all; equal scores give equal bytes, also if gzipped."""
     content = "".join(f"{row}\n" for row in rows).encode()
     if path.suffix == ".gz":
         stream = io.BytesIO()

@@ -1,9 +1,15 @@
-"""Annotation sheets: what raters see, the key that they do not, and the way back to a set."""
+"""A human evaluation of your own: draw a sample, write a rating sheet, read it back, check it.
+
+Texts are drawn by strata of a metric's score, so that all ranges of it are in the sample. Raters
+get a sheet with neither systems nor scores; a key beside it has both. A rated sheet becomes a
+judgement set, and the agreement between raters is measured.
+"""
 
 from __future__ import annotations
 
 import csv
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -17,8 +23,121 @@ from freight.data.files import Row, rows
 from freight.data.judgements import Judgements, rating
 from freight.data.tables import TableWriter
 from freight.errors import InvalidInput
-from freight.judge.sample import Sample
 from freight.transport.types import Array
+
+RANDOM, REST = "random", "rest"
+_BOUND = r"([+-]?(?:\d+\.?\d*|\.\d+|inf))"
+_STRATUM = re.compile(rf"([\[(]){_BOUND},{_BOUND}([\])])(?:rouge-1<{_BOUND})?")
+_ROUNDING = 1e-6  # by rounding, the score of identical texts may be a little above 1
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """Texts with a score in an interval and, optionally, with ROUGE-1 below a bound."""
+
+    label: str
+    low: float = -np.inf
+    high: float = np.inf
+    with_low: bool = True
+    with_high: bool = True
+    rouge: float = np.inf
+
+    @classmethod
+    def parse(cls, text: str) -> Stratum:
+        """From "random", "[0,0.2)" or "[0.8,1] rouge-1<0.5"."""
+        if text.strip() == RANDOM:
+            return cls(RANDOM)
+        match = _STRATUM.fullmatch(re.sub(r"\s", "", text))
+        if match is None:
+            raise InvalidInput(
+                f"stratum {text!r} is not of the form random, [0,0.2) or '[0.8,1] rouge-1<0.5'"
+            )
+        opening, low, high, closing, rouge = match.groups()
+        if float(low) >= float(high):
+            raise InvalidInput(f"stratum {text!r} is empty: {low} is not below {high}")
+        ends = opening == "[", closing == "]"
+        return cls(text.strip(), float(low), float(high), *ends, float(rouge or "inf"))
+
+    @property
+    def needs_rouge(self) -> bool:
+        """Whether ROUGE-1 is bounded."""
+        return bool(np.isfinite(self.rouge))
+
+    def contains(self, scores: Array, rouge: Array | None = None) -> Array:
+        """A mask of the texts in this stratum; one without a score is in "random" only."""
+        if self.label == RANDOM:
+            return np.ones(len(scores), dtype=bool)
+        low = scores >= self.low if self.with_low else scores > self.low
+        high = scores <= self.high + _ROUNDING if self.with_high else scores < self.high
+        if not self.needs_rouge:
+            return low & high
+        if rouge is None:
+            raise InvalidInput(f"stratum {self.label!r} needs the texts' ROUGE-1")
+        return low & high & (rouge < self.rouge)
+
+
+WRD_SCORE = tuple(
+    Stratum.parse(text)
+    for text in (RANDOM, "[0,0.2)", "[0.2,0.5)", "[0.5,0.8)", "[0.8,1] rouge-1<0.5")
+)
+"""The five strata of the human evaluation in the WRDScore paper."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows of a set in the order of the sheet, each with the label of its stratum."""
+
+    rows: Array
+    strata: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def draw_sample(
+    judgements: Judgements,
+    scores: Array,
+    count: int,
+    strata: Sequence[Stratum] = WRD_SCORE,
+    rouge: Array | None = None,
+    seed: int = 0,
+    fill: bool = True,
+) -> Sample:
+    """Draw `count` texts, equally many from each stratum, none twice, in random order.
+
+    A stratum with too few texts is noted, and texts of no stratum are added for it if `fill`.
+    """
+    available = _first_rows(judgements)
+    if not 0 < count <= available.sum():
+        raise InvalidInput(
+            f"{judgements.name} has {available.sum()} different texts; {count} cannot be drawn"
+        )
+    generator, rows, labels, notes = np.random.default_rng(seed), [], [], []
+    for k, stratum in enumerate(strata):
+        wanted = count // len(strata) + (k < count % len(strata))
+        candidates = np.flatnonzero(available & stratum.contains(scores, rouge))
+        taken = generator.choice(candidates, min(wanted, len(candidates)), replace=False)
+        available[taken] = False
+        rows += taken.tolist()
+        labels += [stratum.label] * len(taken)
+        if len(taken) < wanted:
+            cure = "filled up from the rest" if fill else "not filled up"
+            notes.append(f"stratum {stratum.label} has {len(taken)} of {wanted} texts; {cure}")
+    if fill and len(rows) < count:
+        rest = np.flatnonzero(available)
+        rows += generator.choice(rest, count - len(rows), replace=False).tolist()
+        labels += [REST] * (count - len(labels))
+    order = generator.permutation(len(rows))
+    return Sample(np.array(rows, int)[order], tuple(labels[k] for k in order), tuple(notes))
+
+
+def _first_rows(judgements: Judgements) -> Array:
+    """A mask of the first row of each hypothesis and its references: none is rated twice."""
+    first: dict[object, int] = {}
+    for row, key in enumerate(zip(judgements.hyps, judgements.refs, strict=True)):
+        first.setdefault(key, row)
+    mask: Array = np.zeros(len(judgements), dtype=bool)
+    mask[list(first.values())] = True
+    return mask
+
 
 ID, HYP, REF = "id", "hyp", "ref"
 KEY = ("id", "row", "lang_pair", "segment", "system", "score", "stratum", "texts")
@@ -41,7 +160,7 @@ save the sheet as CSV.
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """A rated sheet: texts, numbers (item, rater) with nan where one is missing, and the key."""
+    """A rated sheet: texts, ratings (item, rater) with nan where one is missing, and the key."""
 
     hyps: tuple[str, ...]
     refs: tuple[tuple[str, ...], ...]
@@ -52,23 +171,23 @@ class Sheet:
 
     @property
     def means(self) -> Array:
-        """The raters' mean an item, nan where nobody rated it."""
+        """The mean rating of each item, nan where nobody rated it."""
         counts = np.isfinite(self.ratings).sum(axis=1)
         sums = np.nansum(self.ratings, axis=1)
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
 def key_path(sheet: Path) -> Path:
-    """sheet.csv has its key in sheet.key.csv."""
+    """The key of sheet.csv is sheet.key.csv."""
     return sheet.with_suffix(".key.csv")
 
 
 def write_sheet(
     path: Path, judgements: Judgements, sample: Sample, scores: Array, raters: int = 3
 ) -> None:
-    """Write a sheet that tells neither system nor score, and beside it the key that does.
+    """Write a sheet without systems and scores, and beside it the key with both.
 
-    Nothing is overwritten: an older sheet may hold somebody's work.
+    Existing files are never overwritten: they may contain ratings.
     """
     check_sheet(path)
     texts = [(judgements.hyps[row], judgements.refs[row]) for row in sample.rows]
@@ -80,19 +199,19 @@ def write_sheet(
         for number, (hyp, refs) in enumerate(texts, 1)
     ]
     heading = [ID, HYP, *names, *(f"rater{k}" for k in range(1, raters + 1))]
-    _write(key_path(path), KEY, _key(judgements, sample, scores))
-    _write(path, heading, sheet)
+    _write_csv(key_path(path), KEY, _key_rows(judgements, sample, scores))
+    _write_csv(path, heading, sheet)
 
 
 def check_sheet(path: Path) -> None:
-    """Before any work: whether the sheet can be written."""
+    """Refuse, before any work, a path where the sheet cannot be written."""
     if path.suffix != ".csv":
         raise InvalidInput(f"{path} does not end in .csv, as a sheet does")
     if not path.parent.is_dir():
         raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
-    for there in (path, key_path(path)):
-        if there.exists():
-            raise InvalidInput(f"{there} is there already; remove it, or choose another name")
+    for file in (path, key_path(path)):
+        if file.exists():
+            raise InvalidInput(f"{file} exists already; remove it, or choose another name")
 
 
 def read_sheet(
@@ -100,34 +219,33 @@ def read_sheet(
 ) -> Sheet:
     """Read a rated sheet with its key; every column besides the texts is a rater's.
 
-    What is no number, or not on the scale, is an error; what is missing is noted.
+    A rating that is not a number on the scale is an error; a missing rating is noted.
     """
     if path.suffix != ".csv":
         raise InvalidInput(f"{path} does not end in .csv; save the sheet as CSV")
-    found = list(rows(path, encoding))
-    names = list(found[0]) if found else []
+    table = list(rows(path, encoding))
+    names = list(table[0]) if table else []
     refs = [name for name in names if name == REF or name.startswith(f"{REF}.")]
     if ID not in names or HYP not in names or not refs:
         raise InvalidInput(
             f"{path} lacks rows, or one of the columns {ID}, {HYP}, {REF}; save it with commas"
         )
     raters = [name for name in names if name not in (ID, HYP, *refs)]
-    ratings = _ratings(path, found, raters, scale)
-    hyps = tuple(row[HYP] for row in found)
-    several = tuple(tuple(row[n] for n in refs if row[n] or n in refs[:1]) for row in found)
-    key, notes = _matched(
-        path, found, [_digest(*texts) for texts in zip(hyps, several, strict=True)]
-    )
+    ratings = _ratings(path, table, raters, scale)
+    hyps = tuple(row[HYP] for row in table)
+    several = tuple(tuple(row[n] for n in refs if row[n] or n in refs[:1]) for row in table)
+    digests = [_text_digest(*texts) for texts in zip(hyps, several, strict=True)]
+    key, notes = _match_key(path, table, digests)
     used = np.isfinite(ratings).sum(axis=0) > 0
     if not used.any():
         raise InvalidInput(f"{path} has no ratings yet")
-    notes += _missing(ratings, raters)
-    names = [name for name, there in zip(raters, used, strict=True) if there]
+    notes += _missing_ratings(ratings, raters)
+    names = [name for name, is_used in zip(raters, used, strict=True) if is_used]
     return Sheet(hyps, several, tuple(names), ratings[:, used], key, tuple(notes))
 
 
 def write_rated(path: Path, sheet: Sheet) -> None:
-    """Write a judgement set: the raters' mean as the one criterion, and each rater beside it."""
+    """Write a judgement set: the mean rating as the only criterion, and each rater's own."""
     if path.suffix != ".jsonl":
         raise InvalidInput(f"{path} does not end in .jsonl, as the set that is written does")
     columns: dict[str, list[Any]] = {
@@ -136,9 +254,9 @@ def write_rated(path: Path, sheet: Sheet) -> None:
         "system": [row["system"] for row in sheet.key],
         "hyp": list(sheet.hyps),
         "refs": [list(refs) for refs in sheet.refs],
-        "human": [{CRITERION: _known(value)} for value in sheet.means],
+        "human": [{CRITERION: _none_for_nan(value)} for value in sheet.means],
         "raters": [
-            {name: _known(value) for name, value in zip(sheet.raters, values, strict=True)}
+            {name: _none_for_nan(value) for name, value in zip(sheet.raters, values, strict=True)}
             for values in sheet.ratings
         ],
         "stratum": [row["stratum"] for row in sheet.key],
@@ -147,39 +265,40 @@ def write_rated(path: Path, sheet: Sheet) -> None:
         writer.write(columns)
 
 
-def _known(value: float) -> float | None:
+def _none_for_nan(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _key(judgements: Judgements, sample: Sample, scores: Array) -> Iterable[Sequence[Any]]:
+def _key_rows(judgements: Judgements, sample: Sample, scores: Array) -> Iterable[Sequence[Any]]:
     for number, (row, stratum) in enumerate(zip(sample.rows, sample.strata, strict=True), 1):
         pair = judgements.lang_pairs[row] if judgements.lang_pairs else ""
         system = judgements.system_names[judgements.systems[row]]
-        digest = _digest(judgements.hyps[row], judgements.refs[row])
-        where = number, row + 1, pair, judgements.segments[row], system
-        yield *where, float(scores[row]), stratum, digest
+        digest = _text_digest(judgements.hyps[row], judgements.refs[row])
+        origin = number, row + 1, pair, judgements.segments[row], system
+        yield *origin, float(scores[row]), stratum, digest
 
 
-def _digest(hyp: str, refs: Sequence[str]) -> str:
-    """Tells texts apart, but not white space and empty cells, which spreadsheets change."""
+def _text_digest(hyp: str, refs: Sequence[str]) -> str:
+    """A hash that ignores white space and empty cells, which spreadsheets change."""
     words = [" ".join(text.split()) for text in (hyp, *refs)]
     return hashlib.sha256("\0".join(filter(None, words)).encode()).hexdigest()[:12]
 
 
-def _write(path: Path, heading: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:
-    with path.open("w", encoding="utf-8-sig", newline="") as stream:  # the mark is for spreadsheets
+def _write_csv(path: Path, heading: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:
+    # With a byte order mark, which spreadsheets need.
+    with path.open("w", encoding="utf-8-sig", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(heading)
         writer.writerows(lines)
 
 
 def _ratings(
-    path: Path, found: list[Row], raters: list[str], scale: tuple[float, float] | None
+    path: Path, table: list[Row], raters: list[str], scale: tuple[float, float] | None
 ) -> Array:
-    values: Array = np.full((len(found), len(raters)), np.nan)
+    values: Array = np.full((len(table), len(raters)), np.nan)
     wrong = []
     low, high = scale or (-np.inf, np.inf)
-    for number, row in enumerate(found, 1):
+    for number, row in enumerate(table, 1):
         for k, name in enumerate(raters):
             where = f"row {number} of {path}: {name}"
             try:
@@ -191,49 +310,51 @@ def _ratings(
                 wrong.append((number, str(error)))
     if wrong:
         others = [number for number, _ in wrong[1:]]
-        also = f" (and {len(others)} more, in row {_listed(others)})" if others else ""
+        also = f" (and {len(others)} more, in row {_shorten(others)})" if others else ""
         raise InvalidInput(wrong[0][1] + also)
     return values
 
 
-def _matched(path: Path, found: list[Row], digests: list[str]) -> tuple[tuple[Row, ...], list[str]]:
-    """The row of the key for each row of the sheet, whose texts must be those that were drawn."""
+def _match_key(
+    path: Path, table: list[Row], digests: list[str]
+) -> tuple[tuple[Row, ...], list[str]]:
+    """The row of the key for each row of the sheet, whose texts must be the drawn ones."""
     key = {row["id"]: row for row in rows(key_path(path))}
-    for number, (row, digest) in enumerate(zip(found, digests, strict=True), 1):
+    for number, (row, digest) in enumerate(zip(table, digests, strict=True), 1):
         if row[ID] not in key:
             raise InvalidInput(f"row {number} of {path}: id {row[ID]} is not in {key_path(path)}")
         if key[row[ID]]["texts"] != digest:
             raise InvalidInput(f"row {number} of {path}: the texts are not those that were drawn")
-    ids = [row[ID] for row in found]
+    ids = [row[ID] for row in table]
     twice = next((name for name in ids if ids.count(name) > 1), None)
     if twice is not None:
         raise InvalidInput(f"{path} has id {twice} twice")
-    gone = [name for name in key if name not in ids]
-    notes = [f"ids {', '.join(gone)} of the key are not in the sheet"] if gone else []
+    missing = [name for name in key if name not in ids]
+    notes = [f"ids {', '.join(missing)} of the key are not in the sheet"] if missing else []
     return tuple(key[name] for name in ids), notes
 
 
-def _missing(ratings: Array, raters: list[str]) -> list[str]:
+def _missing_ratings(ratings: Array, raters: list[str]) -> list[str]:
     notes = []
     for name, values in zip(raters, ratings.T, strict=True):
         places = (np.flatnonzero(np.isnan(values)) + 1).tolist()
         if len(places) == len(values):
             notes.append(f"{name} has rated nothing and is left out")
         elif places:
-            notes.append(f"{name} has not rated row{'s' * (len(places) > 1)} {_listed(places)}")
+            notes.append(f"{name} has not rated row{'s' * (len(places) > 1)} {_shorten(places)}")
     return notes
 
 
-def _listed(places: list[int], most: int = 10) -> str:
+def _shorten(places: list[int], most: int = 10) -> str:
     shown = ", ".join(map(str, places[:most]))
     return f"{shown} and {len(places) - most} more" if len(places) > most else shown
 
 
 @dataclass(frozen=True, eq=False)
 class RaterAgreement:
-    """Correlations between raters two by two, and two numbers for all of them together.
+    """The agreement between raters: pairwise correlations, Krippendorff's alpha and ICC(2,k).
 
-    `complete` is the number of items that everybody rated, which ICC is computed from.
+    `complete` is the number of items that all raters rated, from which the ICC is computed.
     """
 
     pearson: Array
@@ -244,60 +365,62 @@ class RaterAgreement:
 
 
 def rater_agreement(ratings: Array) -> RaterAgreement:
-    """All the statistics below."""
+    """All statistics of agreement, from ratings (item, rater) with nan where one is missing."""
     if ratings.ndim != 2 or ratings.shape[1] < 2:
         raise InvalidInput("agreement needs the ratings of two raters or more")
     complete = int(np.isfinite(ratings).all(axis=1).sum())
     return RaterAgreement(
-        pairwise(ratings),
-        pairwise(ratings, ranks=True),
+        rater_correlations(ratings),
+        rater_correlations(ratings, ranks=True),
         krippendorff_alpha(ratings),
         icc2k(ratings),
         complete,
     )
 
 
-def pairwise(ratings: Array, ranks: bool = False) -> Array:
-    """Pearson's r, or Spearman's, of each two raters over what both rated: (rater, rater).
+def rater_correlations(ratings: Array, ranks: bool = False) -> Array:
+    """Pearson's (or, with `ranks`, Spearman's) correlation of each two raters, (rater, rater).
 
-    nan where that is fewer than two items, or one of them rated all of it the same.
+    Over the items that both rated; nan where these are fewer than two, or one rater gave them all
+    the same rating.
     """
     count = ratings.shape[1]
-    found: Array = np.full((count, count), np.nan)
-    np.fill_diagonal(found, 1.0)
+    matrix: Array = np.full((count, count), np.nan)
+    np.fill_diagonal(matrix, 1.0)
     for i, j in combinations(range(count), 2):
         both = ratings[:, [i, j]]
         both = both[np.isfinite(both).all(axis=1)]
         if len(both) > 1 and (both != both[0]).any(axis=0).all():
             sides = rankdata(both, axis=0) if ranks else both
-            found[i, j] = found[j, i] = np.corrcoef(sides.T)[0, 1]
-    return found
+            matrix[i, j] = matrix[j, i] = np.corrcoef(sides.T)[0, 1]
+    return matrix
 
 
 def krippendorff_alpha(ratings: Array) -> float:
-    """Krippendorff's alpha of numbers: 1 less the observed over the expected squared difference.
+    """Krippendorff's alpha for interval data: 1 − observed / expected disagreement.
 
-    Items that fewer than two rated are left out; nan where nothing differs anywhere.
+    Disagreement is the mean squared difference of two ratings. Items with fewer than two ratings
+    are left out; nan where all ratings are equal.
     """
     pairable = ratings[np.isfinite(ratings).sum(axis=1) > 1]
     if not len(pairable):
         return float("nan")
-    there = np.isfinite(pairable)
-    counts, total = there.sum(axis=1), there.sum()
+    rated = np.isfinite(pairable)
+    counts, total = rated.sum(axis=1), rated.sum()
     middle = np.nanmean(pairable)
     squares = np.nansum((pairable - middle) ** 2)
-    apart = pairable - np.nanmean(pairable, axis=1, keepdims=True)
-    within = np.nansum(apart**2, axis=1)
+    deviations = pairable - np.nanmean(pairable, axis=1, keepdims=True)
+    within = np.nansum(deviations**2, axis=1)
     observed = (counts * within / (counts - 1)).sum() / total
     expected = squares / (total - 1)
     return float(1 - observed / expected) if expected > 0 else float("nan")
 
 
 def icc2k(ratings: Array) -> float:
-    """ICC(2,k) of Shrout and Fleiss (1979): how reliable the mean of these raters is.
+    """ICC(2,k) of Shrout and Fleiss (1979): the reliability of the mean of these raters.
 
-    Two-way random effects, absolute agreement; over the items that everybody rated, nan where they
-    are fewer than two or nothing differs.
+    Two-way random effects, absolute agreement, over the items that all raters rated; nan where
+    these are fewer than two or all ratings are equal.
     """
     whole = ratings[np.isfinite(ratings).all(axis=1)]
     items, raters = whole.shape
@@ -307,6 +430,6 @@ def icc2k(ratings: Array) -> float:
     by_item, by_rater = whole.mean(axis=1, keepdims=True), whole.mean(axis=0, keepdims=True)
     between = raters * ((by_item - middle) ** 2).sum() / (items - 1)
     across = items * ((by_rater - middle) ** 2).sum() / (raters - 1)
-    left = ((whole - by_item - by_rater + middle) ** 2).sum() / ((items - 1) * (raters - 1))
-    scale = between + (across - left) / items
-    return float((between - left) / scale) if scale > 0 else float("nan")
+    residual = ((whole - by_item - by_rater + middle) ** 2).sum() / ((items - 1) * (raters - 1))
+    scale = between + (across - residual) / items
+    return float((between - residual) / scale) if scale > 0 else float("nan")

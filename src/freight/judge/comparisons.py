@@ -1,4 +1,7 @@
-"""What a study asks of a set: a statistic on a level, with its interval and its test."""
+"""One judgement set by one criterion: a statistic on a level, its interval and significance test.
+
+A study picks a level and a statistic once, and then makes one comparison per set and criterion.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,15 @@ import numpy as np
 from freight.data.judgements import Judgements
 from freight.errors import InvalidInput
 from freight.judge.correlation import Correlation, text_level
-from freight.judge.error import POWERS, bootstrap_errors, paired_test, scaled
+from freight.judge.error import POWERS, bootstrap_errors, paired_test, rescale
 from freight.judge.levels import Rated, Statistic
 from freight.judge.pairwise import Accuracy, Preferences, soft_pairwise_accuracy
-from freight.judge.significance import Interval, bootstrap, permutation_matrix, williams_matrix
+from freight.judge.significance import (
+    Interval,
+    bootstrap_interval,
+    permutation_p_values,
+    williams_p_values,
+)
 from freight.transport.types import Array
 
 _ROWS = ("segment", "text", "system")
@@ -28,12 +36,12 @@ LEVELS_OF = {
     "mse": ("segment",),
     "mae": ("segment",),
 }
-"""The levels on which a statistic is defined, its own first."""
+"""The levels on which a statistic is defined, its default level first."""
 LEVELS = (*_ROWS, "darr")
 
 
-class Chance(NamedTuple):
-    """How often to resample, from which seed, and the scale of the human scores for errors."""
+class StatisticOptions(NamedTuple):
+    """Number of resamples, their seed, and the scale of the human scores (for errors only)."""
 
     resamples: int = 1000
     seed: int = 0
@@ -41,35 +49,37 @@ class Chance(NamedTuple):
 
 
 class LevelComparison(Protocol):
-    """One set by one criterion: `rows` are compared, `skipped` segments have nothing to say."""
+    """One statistic of metrics against the human scores of one set and criterion."""
 
     @property
     def rows(self) -> int:
-        """How many rows, or pairs of them, are compared."""
+        """How many rows, or pairs of rows, are compared."""
 
     @property
     def skipped(self) -> int:
-        """How many segments say nothing, as people gave all their texts one score."""
+        """How many segments are skipped, because all their outputs have the same human score."""
 
     @property
-    def test(self) -> str:
-        """How intervals and p-values are found."""
+    def method(self) -> str:
+        """One sentence on how intervals and p-values are computed."""
 
     def interval(self, scores: Array) -> Interval:
-        """The statistic of one metric (row,)."""
+        """The statistic of one metric (row,), with its confidence interval."""
 
-    def beats(self, scores: Array) -> Array | None:
-        """For metrics (metric, row) the p that the row beats the column by chance."""
+    def p_values(self, scores: Array) -> Array | None:
+        """One-sided tests of metrics (metric, row): does the row agree better than the column?"""
 
 
-def settle(sets: Sequence[Judgements], level: str | None, statistic: str | None) -> tuple[str, str]:
-    """The level and the statistic of a study, where they are not given those of the data."""
-    for name, given, there in (("level", level, LEVELS), ("statistic", statistic, LEVELS_OF)):
-        if given is not None and given not in there:
-            raise InvalidInput(f"there is no {name} {given!r}; there is {', '.join(there)}")
+def choose_statistic(
+    sets: Sequence[Judgements], level: str | None, statistic: str | None
+) -> tuple[str, str]:
+    """The level and the statistic of a study; what is not given follows from the data."""
+    for name, given, known in (("level", level, LEVELS), ("statistic", statistic, LEVELS_OF)):
+        if given is not None and given not in known:
+            raise InvalidInput(f"there is no {name} {given!r}; there is {', '.join(known)}")
     if level is None and statistic not in (None, "pearson", "spearman", "kendall"):
         level = LEVELS_OF[str(statistic)][0]
-    level = level or _level(sets)
+    level = level or _default_level(sets)
     statistic = statistic or ("tau" if level == "darr" else "pearson")
     if level not in LEVELS_OF[statistic]:
         here = ", ".join(name for name, levels in LEVELS_OF.items() if level in levels)
@@ -77,121 +87,128 @@ def settle(sets: Sequence[Judgements], level: str | None, statistic: str | None)
     return level, statistic
 
 
-def _level(sets: Sequence[Judgements]) -> str:
-    """Segments where there are ratings, preferences or systems where there is nothing else."""
-    found = {}
+def _default_level(sets: Sequence[Judgements]) -> str:
+    """Segment where rows are rated, else darr for preferences and system for rated systems."""
+    levels = {}
     for judged in sets:
         preferred = judged.preferences is not None and not judged.human
         whole = "darr" if preferred else "system"
-        found["segment" if judged.human else whole] = judged.name
-    if len(found) > 1:
-        (one, first), (other, second) = list(found.items())[:2]
+        levels["segment" if judged.human else whole] = judged.name
+    if len(levels) > 1:
+        (one, first), (other, second) = list(levels.items())[:2]
         raise InvalidInput(
-            f"{first} asks for level {one}, {second} for {other}; judge them apart, or say a level"
+            f"{first} asks for level {one}, {second} for {other}; judge them separately, or give"
+            " a level"
         )
-    return next(iter(found))
+    return next(iter(levels))
 
 
 def criteria(judged: Judgements, level: str, statistic: str) -> tuple[str, ...]:
-    """What people rated by on this level; preferences have one criterion without a name."""
+    """The criteria with human scores on this level; preferences have one criterion, named ''."""
     if level == "darr":
         if judged.preferences is None or not len(judged.preferences):
             raise InvalidInput(f"{judged.name} has no preferences; level darr needs them")
         return ("",)
-    there = list(judged.human)
+    names = list(judged.human)
     if level == "system":
         whole = () if statistic == "soft-accuracy" else judged.system_human
-        there = list(dict.fromkeys([*whole, *judged.human]))
+        names = list(dict.fromkeys([*whole, *judged.human]))
         if len(judged.system_names) < 2:
             raise InvalidInput(f"{judged.name} has one system; level system compares several")
-    if not there:
+    if not names:
         other = "darr" if judged.preferences is not None else "system"
-        raise InvalidInput(f"{judged.name} has no ratings for level {level}; level {other} will do")
+        raise InvalidInput(f"{judged.name} has no ratings for level {level}; use level {other}")
     if level == "text" and len(np.unique(judged.segments)) == len(judged):
-        raise InvalidInput(f"{judged.name} has one text a segment; level text compares several")
-    return tuple(there)
+        raise InvalidInput(f"{judged.name} has one text per segment; level text compares several")
+    return tuple(names)
 
 
 def ratings(judged: Judgements, level: str, criterion: str) -> Array:
-    """What people said, a number a row: of the row, or of its system where that was judged."""
+    """One human score per row: that of the row, or of its system where whole systems were rated."""
     if level == "system" and criterion in judged.system_human:
         return judged.system_human[criterion][judged.systems]
     return judged.human[criterion]
 
 
-def comparison(
+def comparison_of(
     judged: Judgements,
     usable: Array,
     level: str,
     statistic: str,
     criterion: str,
-    chance: Chance,
+    options: StatisticOptions,
 ) -> LevelComparison | None:
-    """What is to be compared over the rows that all metrics could score; nothing if too few are."""
-    places = judged.segments, judged.systems
+    """The comparison over the `usable` rows, which all metrics could score.
+
+    None where no pair is left, or all human scores are equal.
+    """
+    origin = judged.segments, judged.systems
     if level == "darr" and judged.preferences is not None:
         pairs = judged.preferences[usable[judged.preferences].all(axis=1)]
         if not len(pairs):
             return None
-        return Resampled(Preferences.of(pairs, len(judged), *places), level, chance, len(pairs))
+        preferences = Preferences.of(pairs, len(judged), *origin)
+        return ResampledComparison(preferences, level, options, len(pairs))
     human = np.where(usable, ratings(judged, level, criterion), np.nan)
     if len(np.unique(human[~np.isnan(human)])) < 2:
         return None
     if statistic in POWERS:
-        low, high = chance.scale or (float(np.nanmin(human)), float(np.nanmax(human)))
-        return Errors(statistic, scaled(human, low, high), (low, high), chance)
+        low, high = options.scale or (float(np.nanmin(human)), float(np.nanmax(human)))
+        return ErrorComparison(statistic, rescale(human, low, high), (low, high), options)
     if statistic == "soft-accuracy":
-        return Soft(judged, human, chance)
+        return SoftAccuracyComparison(judged, human, options)
     if statistic == "accuracy":
-        return Resampled(Accuracy(Rated.of(level, human, *places)), level, chance)
-    return Resampled(Correlation.of(level, statistic, human, *places), level, chance)
+        return ResampledComparison(Accuracy(Rated.of(level, human, *origin)), level, options)
+    return ResampledComparison(Correlation.of(level, statistic, human, *origin), level, options)
 
 
 @dataclass(frozen=True, eq=False)
-class Resampled:
-    """A statistic with a bootstrap interval and paired permutations, or Williams' test.
+class ResampledComparison:
+    """A statistic with a bootstrap interval, and a paired permutation test or Williams' test.
 
-    What is drawn and swapped is what is compared: systems between systems, inputs elsewhere.
+    On system level, systems are resampled and permuted; on the other levels, inputs are.
     """
 
     statistic: Statistic
     level: str
-    chance: Chance
+    options: StatisticOptions
     pairs: int | None = None
 
     @property
     def rows(self) -> int:
-        """The rows that count, or the pairs."""
+        """The number of rows with a human score, or of preference pairs."""
         return len(self.statistic.sample.rows) if self.pairs is None else self.pairs
 
     @property
     def skipped(self) -> int:
-        """On text level, the segments in which people made no difference."""
+        """On text level, the segments whose outputs all have the same human score."""
         if self.level != "text" or not isinstance(self.statistic, Correlation):
             return 0
         rated, at = self.statistic.rated, self.statistic.sample
         return text_level(rated.human, rated.human, at.segments, self.statistic.how).skipped
 
     @property
-    def test(self) -> str:
-        """Which of the two, and what is drawn."""
-        drawn = f"{self.chance.resamples:,} bootstrap samples of {self._over}"
+    def method(self) -> str:
+        """Names what is resampled, and the test."""
+        resamples = f"{self.options.resamples:,}"
+        interval = f"95 % percentile bootstrap intervals from {resamples} resamples of {self._over}"
         if self._williams:
-            return f"intervals from {drawn}; p-values from Williams' test"
-        return f"intervals from {drawn}, p-values from as many paired permutations of them"
+            return f"{interval}; one-sided p-values from Williams' test"
+        test = f"paired permutation tests with {resamples} permutations of {self._over}"
+        return f"{interval}; one-sided p-values from {test}"
 
     def interval(self, scores: Array) -> Interval:
-        """From bootstrap samples."""
-        resamples, seed, _ = self.chance
-        return bootstrap(self.statistic, scores, self._over, resamples, seed=seed)
+        """A percentile bootstrap interval."""
+        resamples, seed, _ = self.options
+        return bootstrap_interval(self.statistic, scores, self._over, resamples, seed=seed)
 
-    def beats(self, scores: Array) -> Array:
-        """By Williams' test where it applies, else by permutation."""
+    def p_values(self, scores: Array) -> Array:
+        """By Williams' test for Pearson over rows, else by paired permutation tests."""
         if self._williams and isinstance(self.statistic, Correlation):
             rows = self.statistic.sample.rows
-            return williams_matrix(scores[:, rows], self.statistic.rated.human)
-        resamples, seed, _ = self.chance
-        return permutation_matrix(self.statistic, scores, self._over, resamples, seed)
+            return williams_p_values(scores[:, rows], self.statistic.rated.human)
+        resamples, seed, _ = self.options
+        return permutation_p_values(self.statistic, scores, self._over, resamples, seed)
 
     @property
     def _williams(self) -> bool:
@@ -200,79 +217,78 @@ class Resampled:
 
     @property
     def _over(self) -> str:
-        alone = self.statistic.sample.once.segments.size < 2
-        return "systems" if alone or self.level == "system" else "inputs"
+        one_input = self.statistic.sample.once.segments.size < 2
+        return "systems" if one_input or self.level == "system" else "inputs"
 
 
 @dataclass(frozen=True, eq=False)
-class Errors:
-    """How far a metric is from people once both run from 0 to 1."""
+class ErrorComparison:
+    """MSE or MAE of a metric against human scores, both on a scale from 0 to 1."""
 
     kind: str
     human: Array
     scale: tuple[float, float]
-    chance: Chance
+    options: StatisticOptions
     skipped: int = 0
 
     @property
     def rows(self) -> int:
-        """The rows that people rated."""
+        """The number of rows with a human score."""
         return int((~np.isnan(self.human)).sum())
 
     @property
-    def test(self) -> str:
-        """Rows are drawn, and the signs of differences flipped."""
+    def method(self) -> str:
+        """Names the scale, what is resampled, and the test."""
         low, high = self.scale
-        drawn = f"{self.chance.resamples:,} bootstrap samples of rows"
+        resamples = f"{self.options.resamples:,}"
         return (
-            f"people's scale from {low:g} to {high:g} is taken to 0 to 1; intervals from {drawn}, "
-            "p-values from as many flips of the differences' signs"
+            f"human scores are rescaled from [{low:g}, {high:g}] to [0, 1]; 95 % percentile"
+            f" bootstrap intervals from {resamples} resamples of rows; one-sided p-values from"
+            f" paired permutation tests with {resamples} sign flips of the differences"
         )
 
     def interval(self, scores: Array) -> Interval:
-        """From bootstrap samples of the rows."""
-        return bootstrap_errors(scores, self.human, self.chance.resamples, seed=self.chance.seed)[
-            self.kind
-        ]
+        """A percentile bootstrap interval; rows are resampled."""
+        resamples, seed, _ = self.options
+        return bootstrap_errors(scores, self.human, resamples, seed=seed)[self.kind]
 
-    def beats(self, scores: Array) -> Array:
-        """Half of the two-sided p for who has the smaller error, the rest of 1 for the other."""
-        found = np.full((len(scores), len(scores)), np.nan)
+    def p_values(self, scores: Array) -> Array:
+        """One-sided from the two-sided p: half of it for the smaller error, 1 minus half else."""
+        p_values = np.full((len(scores), len(scores)), np.nan)
+        resamples, seed, _ = self.options
         for i, j in zip(*np.triu_indices(len(scores), 1), strict=True):
-            result = paired_test(
-                scores[i], scores[j], self.human, self.kind, self.chance.resamples, self.chance.seed
-            )
-            half = result.permutation_p / 2
-            found[i, j] = half if result.difference < 0 else 1 - half
-            found[j, i] = 1 - found[i, j]
-        return found
+            test = paired_test(scores[i], scores[j], self.human, self.kind, resamples, seed)
+            half = test.permutation_p / 2
+            p_values[i, j] = half if test.difference < 0 else 1 - half
+            p_values[j, i] = 1 - p_values[i, j]
+        return p_values
 
 
 @dataclass(frozen=True, eq=False)
-class Soft:
-    """Soft pairwise accuracy, itself a mean of permutation tests: without interval or test."""
+class SoftAccuracyComparison:
+    """Soft pairwise accuracy, which has neither a confidence interval nor a test here."""
 
     judged: Judgements
     human: Array
-    chance: Chance
+    options: StatisticOptions
     skipped: int = 0
 
     @property
     def rows(self) -> int:
-        """The rows that people rated."""
+        """The number of rows with a human score."""
         return int((~np.isnan(self.human)).sum())
 
     @property
-    def test(self) -> str:
-        """There is none."""
-        return "soft accuracy has neither intervals nor p-values"
+    def method(self) -> str:
+        """Says that there is none."""
+        return "soft accuracy is reported without intervals and p-values"
 
     def interval(self, scores: Array) -> Interval:
-        """The value alone."""
-        places = self.judged.segments, self.judged.systems
-        resamples, seed, _ = self.chance
-        value = soft_pairwise_accuracy(scores, self.human, *places, resamples, seed)
+        """The value, with nan for the interval."""
+        origin = self.judged.segments, self.judged.systems
+        resamples, seed, _ = self.options
+        value = soft_pairwise_accuracy(scores, self.human, *origin, resamples, seed)
         return Interval(value, np.nan, np.nan, np.nan, 0)
 
-    def beats(self, scores: Array) -> None:
-        """Nothing is known."""
+    def p_values(self, scores: Array) -> None:
+        """None: no test is defined."""

@@ -1,6 +1,13 @@
-"""Correlation with people: over all rows, within each segment, or between system means.
+"""Pearson, Spearman and Kendall correlation of a metric with human scores.
 
-Levels as in BaryScore (Colombo et al., EMNLP 2021), equations 4 and 5.
+On segment level over all rows, on text level within each segment and averaged over segments, on
+system level between system means (BaryScore, Colombo et al., EMNLP 2021, equations 4 and 5).
+
+Every correlation is computed over weighted points: the weight of a point is the number of times
+it was drawn, so that a bootstrap sample is the same points with other weights and nothing is
+copied. The weighted functions below run over a batch (resample, point) of points that are sorted
+by group; `starts` (group + 1,) holds the first point of each group, and the result is
+(resample, group), nan where one side is constant. A side that all resamples share has one row.
 """
 
 from __future__ import annotations
@@ -11,21 +18,16 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numba import prange
 
 from freight.errors import InvalidInput
-from freight.judge import weighted_correlation
 from freight.judge.levels import Draws, LevelSample, Points, Rated, estimate
+from freight.kernels import batch_kernel, kernel, one_at_a_time
 from freight.transport.types import Array
-
-_KERNELS = {
-    "pearson": weighted_correlation.pearson,
-    "spearman": weighted_correlation.spearman,
-    "kendall": weighted_correlation.kendall,
-}
 
 
 class TextLevel(NamedTuple):
-    """A mean over segments, of how many, and how many had nothing to say: one human score."""
+    """A mean over `used` segments; in the `skipped` ones all human scores are equal."""
 
     value: float
     used: int
@@ -48,21 +50,21 @@ class Correlation:
         segments: Array | None = None,
         systems: Array | None = None,
     ) -> Correlation:
-        """With these people; where they judged systems as wholes, repeat that in every row."""
-        if how not in _KERNELS:
-            raise InvalidInput(f"how={how!r}; there is {', '.join(_KERNELS)}")
+        """With one human score per row, that of its system where whole systems were rated."""
+        if how not in _WEIGHTED:
+            raise InvalidInput(f"how={how!r}; there is {', '.join(_WEIGHTED)}")
         return cls(how, Rated.of(level, human, segments, systems))
 
     @property
     def sample(self) -> LevelSample:
-        """The rows that people gave a score."""
+        """The rows with a human score."""
         return self.rated.sample
 
     def __call__(self, scores: Array, draws: Draws) -> Array:
-        """One number a resample, nan where it is not defined."""
+        """One correlation per resample, nan where it is undefined."""
         points = self.rated.points(scores, draws)
-        found = _KERNELS[self.how](points.metric, points.human, points.weights, points.starts)
-        return found[:, 0] if self.rated.level != "text" else _mean(found, points)
+        by_group = _WEIGHTED[self.how](points.metric, points.human, points.weights, points.starts)
+        return by_group[:, 0] if self.rated.level != "text" else _group_mean(by_group, points)
 
 
 def correlate(x: Array, y: Array, how: str = "pearson") -> float:
@@ -86,16 +88,16 @@ def segment_level(metric: Array, human: Array, how: str = "pearson") -> float:
 
 
 def text_level(metric: Array, human: Array, segments: Array, how: str = "pearson") -> TextLevel:
-    """Over the systems of each segment, then the mean (equation 5).
+    """Over the systems of each segment, then the mean over segments (equation 5).
 
-    A segment with one human score for all is skipped and counted; where only the metric is
-    constant its correlation counts as 0.
+    A segment whose outputs all have the same human score is skipped and counted; where only the
+    metric is constant, the segment's correlation counts as 0.
     """
     statistic = Correlation.of("text", how, human, segments)
     scores, once = statistic.sample.scores(metric), statistic.sample.once
-    telling = _telling(statistic.rated.points(scores, once))
+    defined = _human_varies(statistic.rated.points(scores, once))
     value = float(statistic(scores, once)[0])
-    return TextLevel(value, int(telling.sum()), int((~telling).sum()))
+    return TextLevel(value, int(defined.sum()), int((~defined).sum()))
 
 
 def system_level(metric: Array, human: Array, systems: Array, how: str = "pearson") -> float:
@@ -104,22 +106,204 @@ def system_level(metric: Array, human: Array, systems: Array, how: str = "pearso
 
 
 def correlation_matrix(columns: Array, how: str = "pearson") -> Array:
-    """Of each column (column, row) with each, over the rows where both have a number."""
+    """Of each column (column, row) with each other, over the rows where both are finite."""
     columns = np.asarray(columns, np.float64)
-    found = np.eye(len(columns))
+    matrix = np.eye(len(columns))
     for i, j in zip(*np.tril_indices(len(columns), -1), strict=True):
         both = np.where(np.isnan(columns[i]), np.nan, columns[j])
-        found[i, j] = found[j, i] = correlate(columns[i], both, how)
-    return found
+        matrix[i, j] = matrix[j, i] = correlate(columns[i], both, how)
+    return matrix
 
 
-def _telling(points: Points) -> Array:
-    """The groups in which people made a difference."""
-    return ~weighted_correlation.constant(points.human, points.weights, points.starts)
+def _human_varies(points: Points) -> Array:
+    """The groups whose human scores are not all equal."""
+    return ~is_constant(points.human, points.weights, points.starts)
 
 
-def _mean(found: Array, points: Points) -> Array:
-    weights = points.group_weights * _telling(points)
-    total = (np.nan_to_num(found, nan=0.0) * weights).sum(axis=1)
+def _group_mean(by_group: Array, points: Points) -> Array:
+    weights = points.group_weights * _human_varies(points)
+    total = (np.nan_to_num(by_group, nan=0.0) * weights).sum(axis=1)
     count = np.broadcast_to(weights.sum(axis=1), total.shape)
     return np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
+
+
+def weighted_pearson(x: Array, y: Array, weights: Array, starts: Array) -> Array:
+    """The product-moment correlation of the values."""
+    out = np.empty((_resamples(x, y, weights), len(starts) - 1))
+    with one_at_a_time():
+        _pearsons(x, y, weights, starts, out)
+    return out
+
+
+def weighted_spearman(x: Array, y: Array, weights: Array, starts: Array) -> Array:
+    """Pearson's correlation of the ranks; equal values share their mean rank."""
+    ranks = weighted_ranks(x, weights, starts), weighted_ranks(y, weights, starts)
+    return weighted_pearson(*ranks, weights, starts)
+
+
+def weighted_kendall(x: Array, y: Array, weights: Array, starts: Array) -> Array:
+    """Tau-b: concordant minus discordant pairs, over the geometric mean of the untied pairs."""
+    out = np.empty((_resamples(x, y, weights), len(starts) - 1))
+    with one_at_a_time():
+        _kendalls(x, y, weights, starts, out)
+    return out
+
+
+_WEIGHTED = {
+    "pearson": weighted_pearson,
+    "spearman": weighted_spearman,
+    "kendall": weighted_kendall,
+}
+
+
+def weighted_ranks(x: Array, weights: Array, starts: Array) -> Array:
+    """The rank of each point within its group, from 1, as if it were repeated weight times."""
+    out = np.zeros((_resamples(x, weights), x.shape[1]))
+    with one_at_a_time():
+        _rankings(x, weights, starts, out)
+    return out
+
+
+def is_constant(x: Array, weights: Array, starts: Array) -> Array:
+    """Whether all points of a group with a positive weight have the same value."""
+    counts = weights > 0
+    low = np.minimum.reduceat(np.where(counts, x, np.inf), starts[:-1], axis=1)
+    high = np.maximum.reduceat(np.where(counts, x, -np.inf), starts[:-1], axis=1)
+    return ~(high > low)
+
+
+@kernel
+def row(batch: Array, k: int) -> Array:
+    """Row `k` of a batch, or its only row where all resamples share one."""
+    return batch[min(np.int64(k), batch.shape[0] - 1)]
+
+
+def _resamples(*arrays: Array) -> int:
+    return max(len(array) for array in arrays)
+
+
+@batch_kernel
+def _pearsons(x: Array, y: Array, weights: Array, starts: Array, out: Array) -> None:
+    for k in prange(out.shape[0]):
+        a, b, w = row(x, k), row(y, k), row(weights, k)
+        for g in range(starts.size - 1):
+            start, end = starts[g], starts[g + 1]
+            out[k, g] = _pearson(a[start:end], b[start:end], w[start:end])
+
+
+@batch_kernel
+def _kendalls(x: Array, y: Array, weights: Array, starts: Array, out: Array) -> None:
+    for k in prange(out.shape[0]):
+        a, b, w = row(x, k), row(y, k), row(weights, k)
+        for g in range(starts.size - 1):
+            start, end = starts[g], starts[g + 1]
+            out[k, g] = _kendall(a[start:end], b[start:end], w[start:end])
+
+
+@batch_kernel
+def _rankings(x: Array, weights: Array, starts: Array, out: Array) -> None:
+    for k in prange(out.shape[0]):
+        a, w = row(x, k), row(weights, k)
+        for g in range(starts.size - 1):
+            start, end = starts[g], starts[g + 1]
+            _rank(a[start:end], w[start:end], out[k, start:end])
+
+
+@kernel
+def _pearson(x: Array, y: Array, w: Array) -> float:
+    total, x_mean, y_mean, last = 0.0, 0.0, 0.0, -1
+    x_varies, y_varies = False, False
+    for i in range(x.size):
+        if w[i] > 0.0:
+            total += w[i]
+            x_mean += w[i] * x[i]
+            y_mean += w[i] * y[i]
+            # Tested on the values: by rounding, a constant side may have a positive variance.
+            x_varies |= last >= 0 and x[i] != x[last]
+            y_varies |= last >= 0 and y[i] != y[last]
+            last = i
+    if not (x_varies and y_varies):
+        return np.nan
+    x_mean, y_mean = x_mean / total, y_mean / total
+    xx, yy, xy = 0.0, 0.0, 0.0
+    for i in range(x.size):
+        if w[i] > 0.0:
+            dx, dy = x[i] - x_mean, y[i] - y_mean
+            xx += w[i] * dx * dx
+            yy += w[i] * dy * dy
+            xy += w[i] * dx * dy
+    return max(-1.0, min(1.0, xy / (np.sqrt(xx) * np.sqrt(yy))))
+
+
+@kernel
+def _rank(x: Array, w: Array, out: Array) -> None:
+    order = np.argsort(x)
+    below, i = 0.0, 0
+    while i < x.size:
+        j, tied = i, 0.0
+        while j < x.size and x[order[j]] == x[order[i]]:
+            tied += w[order[j]]
+            j += 1
+        for k in range(i, j):
+            out[order[k]] = below + (tied + 1.0) / 2.0
+        below += tied
+        i = j
+
+
+@kernel
+def _kendall(x: Array, y: Array, w: Array) -> float:
+    by_y = np.argsort(y)
+    place, y_tied = _places(y, w, by_y)
+    order = by_y[np.argsort(x[by_y], kind="mergesort")]  # by x, then by y
+    tree = np.zeros(x.size + 1)
+    total, discordant, x_tied, both_tied = 0.0, 0.0, 0.0, 0.0
+    x_block, both_block = 0.0, 0.0
+    for k in range(x.size):
+        i, before = order[k], order[max(k - 1, 0)]
+        same_x = x[i] == x[before]
+        same_both = same_x and place[i] == place[before]
+        x_block = x_block + w[i] if same_x else w[i]
+        both_block = both_block + w[i] if same_both else w[i]
+        # (s + w)² − s² for the block so far: over a block these add up to its squared weight.
+        x_tied += w[i] * (2.0 * x_block - w[i])
+        both_tied += w[i] * (2.0 * both_block - w[i])
+        if w[i] > 0.0:
+            discordant += w[i] * (total - _sum_to(tree, place[i]))
+            _add(tree, place[i], w[i])
+            total += w[i]
+    pairs = total * total
+    if min(pairs - x_tied, pairs - y_tied) == 0.0:
+        return np.nan
+    net = (pairs - x_tied - y_tied + both_tied) / 2.0 - 2.0 * discordant
+    return 2.0 * net / (np.sqrt(pairs - x_tied) * np.sqrt(pairs - y_tied))
+
+
+@kernel
+def _places(y: Array, w: Array, order: Array) -> tuple[Array, float]:
+    """Dense ranks from 1, and the sum over blocks of equal values of their squared weight."""
+    place = np.empty(y.size, np.int64)
+    current, block, tied = 0, 0.0, 0.0
+    for k in range(y.size):
+        i = order[k]
+        if k == 0 or y[i] != y[order[k - 1]]:
+            current, block = current + 1, 0.0
+        block += w[i]
+        tied += w[i] * (2.0 * block - w[i])
+        place[i] = current
+    return place, tied
+
+
+@kernel
+def _sum_to(tree: Array, place: int) -> float:
+    total = 0.0
+    while place > 0:
+        total += tree[place]
+        place -= place & -place
+    return total
+
+
+@kernel
+def _add(tree: Array, place: int, weight: float) -> None:
+    while place < tree.size:
+        tree[place] += weight
+        place += place & -place

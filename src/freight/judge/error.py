@@ -1,4 +1,8 @@
-"""How far a metric is from the human score itself, once both run from 0 to 1."""
+"""Mean squared and mean absolute error of a metric that predicts the human score.
+
+Both sides are on a scale from 0 to 1. All tests here are two-sided, of the null hypothesis that
+two metrics have the same mean error.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +13,22 @@ from scipy import stats
 
 from freight.errors import InvalidInput
 from freight.judge.levels import LevelSample, Mean
-from freight.judge.significance import Interval, bootstrap, resampled
+from freight.judge.significance import Interval, bootstrap_interval, bootstrap_values
 from freight.transport.types import Array
 
 POWERS = {"mse": 2, "mae": 1}
 
 
-class ErrorComparison(NamedTuple):
-    """The first mean error less the second, and a two-sided test of whether it is 0."""
+class ErrorTest(NamedTuple):
+    """The first mean error minus the second, with t statistic and two-sided p-value of a t-test."""
 
     difference: float
     t: float
     p: float
 
 
-class PairedComparison(NamedTuple):
-    """The same from a paired t-test, with the p of a permutation test beside it."""
+class PairedErrorTest(NamedTuple):
+    """The same from a paired t-test, with the two-sided p-value of a permutation test."""
 
     difference: float
     t: float
@@ -32,8 +36,8 @@ class PairedComparison(NamedTuple):
     permutation_p: float
 
 
-def scaled(human: Array, low: float | None = None, high: float | None = None) -> Array:
-    """Human scores from [low, high], by default their own range, to [0, 1]."""
+def rescale(human: Array, low: float | None = None, high: float | None = None) -> Array:
+    """Map human scores linearly from [low, high], by default their own range, to [0, 1]."""
     human = np.asarray(human, np.float64)
     if np.isnan(human).all():
         raise InvalidInput("no row has a human score; there is nothing to scale")
@@ -65,13 +69,13 @@ def bootstrap_errors(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> dict[str, Interval]:
-    """MSE and MAE with their bootstrap means and percentile intervals, rows being drawn."""
-    found = {}
+    """MSE and MAE with percentile bootstrap confidence intervals; rows are resampled."""
+    intervals = {}
     for kind in POWERS:
         errors = _errors(metric, human, kind)
         mean = Mean.of(len(errors))
-        found[kind] = bootstrap(mean, errors, "inputs", resamples, confidence, seed)
-    return found
+        intervals[kind] = bootstrap_interval(mean, errors, "inputs", resamples, confidence, seed)
+    return intervals
 
 
 def bootstrap_t_test(
@@ -81,19 +85,19 @@ def bootstrap_t_test(
     error: str = "mse",
     resamples: int = 100,
     seed: int = 0,
-) -> ErrorComparison:
-    """WRDScore's test: a t-test between two sets of bootstrap means, kept for comparison.
+) -> ErrorTest:
+    """The WRDScore paper's t-test between two sets of bootstrap means, to reproduce its figures.
 
-    It takes resamples for observations: its p-value shrinks as one adds bootstraps, whatever the
-    data. `paired_test` is the one to believe.
+    It is not a valid test: it treats resamples as independent observations, so that its p-value
+    shrinks with the number of resamples for the same data. Use `paired_test`.
     """
     sides = [_errors(metric, human, error) for metric in (first, second)]
     means = [
-        resampled(Mean.of(len(rows)), rows, resamples=resamples, seed=int(own))
+        bootstrap_values(Mean.of(len(rows)), rows, resamples=resamples, seed=int(own))
         for rows, own in zip(sides, np.random.SeedSequence(seed).generate_state(2), strict=True)
     ]
     t, p = stats.ttest_ind(*means)
-    return ErrorComparison(float(sides[0].mean() - sides[1].mean()), float(t), float(p))
+    return ErrorTest(float(sides[0].mean() - sides[1].mean()), float(t), float(p))
 
 
 def paired_test(
@@ -103,17 +107,21 @@ def paired_test(
     error: str = "mse",
     resamples: int = 10_000,
     seed: int = 0,
-) -> PairedComparison:
-    """A t-test of the errors' differences row by row, and a test that flips their signs."""
+) -> PairedErrorTest:
+    """A paired t-test and a paired permutation test of the row-wise differences of the errors.
+
+    Under the null hypothesis of the second the sign of each difference is random; its p-value is
+    the share of sign flips with an absolute mean at least as large, the original one included.
+    """
     differences = _errors(first, human, error) - _errors(second, human, error)
     mean = float(differences.mean())
     if not differences.any():
-        return PairedComparison(0.0, 0.0, 1.0, 1.0)
+        return PairedErrorTest(0.0, 0.0, 1.0, 1.0)
     t, p = stats.ttest_1samp(differences, 0.0)
     signs = np.random.default_rng(seed).choice((-1.0, 1.0), (resamples, len(differences)))
-    chance = np.abs(signs @ differences / len(differences))
-    as_far = (chance >= abs(mean) - 1e-12 * np.abs(differences).mean()).sum()
-    return PairedComparison(mean, float(t), float(p), float((1 + as_far) / (1 + resamples)))
+    null = np.abs(signs @ differences / len(differences))
+    extreme = (null >= abs(mean) - 1e-12 * np.abs(differences).mean()).sum()
+    return PairedErrorTest(mean, float(t), float(p), float((1 + extreme) / (1 + resamples)))
 
 
 def _errors(metric: Array, human: Array, kind: str) -> Array:

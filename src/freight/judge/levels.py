@@ -1,8 +1,9 @@
-"""What a level compares, and how often each input and system counts in it.
+"""The levels of a comparison with human scores: segment, text and system.
 
-A resample draws inputs, systems or both with replacement; here it is a row of counts. Point
-estimates, bootstraps and permutations all go through the same statistics, with other counts or
-other scores.
+A row is the output of one system for one input. A bootstrap sample draws inputs, systems or both
+with replacement; here it is represented by counts, how often each input and each system was drawn.
+Point estimates, bootstrap samples and permutations all call the same statistics, with other counts
+or with other scores.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Draws(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LevelSample:
-    """The rows that count, and where each belongs: inputs and systems numbered from 0."""
+    """The rows that are compared, each with the number of its input and of its system, from 0."""
 
     rows: Array
     segments: Array
@@ -38,68 +39,68 @@ class LevelSample:
     def of(
         cls, rows: Array, size: int, segments: Array | None, systems: Array | None
     ) -> LevelSample:
-        """These rows of `size`; without segments each is an input, without systems all are one."""
-        places = np.arange(size) if segments is None else _column("segments", segments, size)
+        """These of `size` rows; by default every row is an input of its own, all of one system."""
+        inputs = np.arange(size) if segments is None else _column("segments", segments, size)
         makers = np.zeros(size, int) if systems is None else _column("systems", systems, size)
         if not len(rows):
             raise InvalidInput("no row has a human score; there is nothing to agree with")
-        rows = rows[np.argsort(places[rows], kind="stable")]
-        numbers = [np.unique(of[rows], return_inverse=True)[1] for of in (places, makers)]
+        rows = rows[np.argsort(inputs[rows], kind="stable")]
+        numbers = [np.unique(of[rows], return_inverse=True)[1] for of in (inputs, makers)]
         return cls(rows, numbers[0], numbers[1], size)
 
     @cached_property
     def once(self) -> Draws:
-        """Every input and every system drawn once: the data as they are."""
+        """Every input and every system drawn once: the original sample."""
         return Draws(np.ones((1, self.segments.max() + 1)), np.ones((1, self.systems.max() + 1)))
 
     def scores(self, metric: Array) -> Array:
-        """A metric's scores of these rows, (1, row), in their order."""
+        """A metric's scores of these rows, in their order, (1, row)."""
         scores = _column("metric", metric, self.size)[self.rows].astype(np.float64)
         bad = np.sort(self.rows[~np.isfinite(scores)])
         if len(bad):
             raise InvalidInput(
                 f"{len(bad)} of {len(scores)} metric scores are not finite, the first in row "
-                f"{bad[0]}; leave such rows out (human score nan), or mend them"
+                f"{bad[0]}; leave such rows out (human score nan), or correct them"
             )
         return scores[None]
 
 
 class Statistic(Protocol):
-    """A number that says how well scores agree with people; higher is better."""
+    """A measure of agreement between metric and human scores; higher is better."""
 
     @property
     def sample(self) -> LevelSample:
-        """The rows that it looks at."""
+        """The rows that it is computed from."""
 
     def __call__(self, scores: Array, draws: Draws) -> Array:
-        """One number a resample, from scores (resample or 1, row) and draws (resample or 1, ·)."""
+        """One value per resample; scores are (resample or 1, row), draws (resample or 1, ·)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Mean:
-    """The mean of numbers that need nothing to compare them with."""
+    """The mean of the scores themselves, a statistic without human scores."""
 
     sample: LevelSample
 
     @classmethod
     def of(cls, size: int) -> Mean:
-        """Of so many rows, each an input."""
+        """Of `size` rows, every row an input of its own."""
         return cls(LevelSample.of(np.arange(size), size, None, None))
 
     def __call__(self, scores: Array, draws: Draws) -> Array:
-        """Weighed by how often each row was drawn."""
+        """One mean per resample, weighted by how often each row was drawn."""
         at = self.sample
         weights = draws.segments.take(at.segments, axis=1) * draws.systems.take(at.systems, axis=1)
         return (weights * scores).sum(axis=1) / weights.sum(axis=1)
 
 
 def estimate(statistic: Statistic, metric: Array) -> float:
-    """The statistic of the data as they are."""
+    """The statistic of the original sample."""
     return float(statistic(statistic.sample.scores(metric), statistic.sample.once)[0])
 
 
 class Points(NamedTuple):
-    """Pairs of numbers to compare, group after group, every array (resample or 1, point)."""
+    """Metric and human values to correlate, sorted by group; arrays are (resample or 1, point)."""
 
     metric: Array
     human: Array
@@ -110,7 +111,7 @@ class Points(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Rated:
-    """The rows that people gave a score, and the level on which they are compared."""
+    """The rows with a human score, and the level on which they are compared."""
 
     level: str
     human: Array
@@ -124,7 +125,7 @@ class Rated:
         segments: Array | None = None,
         systems: Array | None = None,
     ) -> Rated:
-        """Leave out the rows without a human score."""
+        """All rows whose human score is not nan."""
         if level not in LEVELS:
             raise InvalidInput(f"level={level!r}; there is {', '.join(LEVELS)}")
         if (level == "text" and segments is None) or (level == "system" and systems is None):
@@ -137,7 +138,7 @@ class Rated:
         return cls(level, human[sample.rows], sample)
 
     def points(self, scores: Array, draws: Draws) -> Points:
-        """What is compared."""
+        """The points that the level compares, with their weights."""
         return LEVELS[self.level](self, scores, draws)
 
 
@@ -159,7 +160,7 @@ def _system_means(rated: Rated, scores: Array, draws: Draws) -> Points:
     member = np.eye(draws.systems.shape[1])[at.systems]
     weights = draws.segments.take(at.segments, axis=1)
     counts = weights @ member
-    divisor = np.maximum(counts, 1.0)  # a system may have no output for the inputs drawn
+    divisor = np.maximum(counts, 1.0)  # a system may have no output for the drawn inputs
     metric, human = ((side * weights) @ member / divisor for side in (scores, rated.human[None]))
     present = draws.systems * (counts > 0)
     return Points(metric, human, present, np.array([0, counts.shape[1]]), np.ones((1, 1)))

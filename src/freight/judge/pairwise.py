@@ -1,4 +1,9 @@
-"""Agreement pair by pair: preferences, accuracy with ties, and soft accuracy between systems."""
+"""Agreement over pairs: tau on preferences, accuracy with tie calibration, soft accuracy.
+
+Pairwise accuracy credits a metric for tying what people tied. Real-valued metrics hardly ever tie
+exactly, so two scores that differ by at most epsilon count as a tie, and the epsilon with the
+highest accuracy is searched (tie calibration; Deutsch, Foster and Freitag, EMNLP 2023).
+"""
 
 from __future__ import annotations
 
@@ -9,19 +14,19 @@ import numpy as np
 from numba import prange
 
 from freight.errors import InvalidInput
+from freight.judge.correlation import row
 from freight.judge.levels import Draws, LevelSample, Points, Rated, estimate
-from freight.judge.weighted_correlation import row
 from freight.kernels import batch_kernel, kernel, one_at_a_time
 from freight.transport.types import Array
 
 
 @dataclass(frozen=True, eq=False)
 class Preferences:
-    """The tau of WMT's direct assessments turned into preferences (DARR): a resamplable statistic.
+    """WMT's Kendall-like tau on DARR preferences (relative rankings from direct assessment).
 
     (concordant − discordant) / (concordant + discordant) over pairs of which people preferred
-    one; a tie of the metric is discordant. A pair counts as often as its input was drawn, times
-    what each of its two systems was.
+    one; a tie of the metric is discordant. The weight of a pair in a resample is the product of
+    the counts of its input and of its two systems.
     """
 
     better: Array
@@ -36,7 +41,7 @@ class Preferences:
         segments: Array | None = None,
         systems: Array | None = None,
     ) -> Preferences:
-        """Pairs (pair, 2) out of `size` rows, the better one first."""
+        """From pairs (pair, 2) of row numbers below `size`, the better row first."""
         pairs = np.asarray(preferences)
         if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
             raise InvalidInput(
@@ -46,12 +51,12 @@ class Preferences:
         if len(outside):
             raise InvalidInput(f"preferences name row {outside[0]}, and there are {size} rows")
         sample = LevelSample.of(np.unique(pairs), size, segments, systems)
-        place = np.empty(size, np.int64)
-        place[sample.rows] = np.arange(len(sample.rows))
-        return cls(place[pairs[:, 0]], place[pairs[:, 1]], sample)
+        position = np.empty(size, np.int64)
+        position[sample.rows] = np.arange(len(sample.rows))
+        return cls(position[pairs[:, 0]], position[pairs[:, 1]], sample)
 
     def __call__(self, scores: Array, draws: Draws) -> Array:
-        """One tau a resample, nan where no pair was drawn."""
+        """One tau per resample, nan where no pair was drawn."""
         concordant = scores.take(self.better, axis=1) > scores.take(self.worse, axis=1)
         weights = draws.segments.take(self.sample.segments[self.better], axis=1)
         for side in (self.better, self.worse):
@@ -68,8 +73,8 @@ def darr_tau(metric: Array, preferences: Array) -> float:
     return estimate(Preferences.of(preferences, len(metric)), metric)
 
 
-class Calibrated(NamedTuple):
-    """The share of pairs in which a metric says what people say, and its width of a tie."""
+class CalibratedAccuracy(NamedTuple):
+    """The share of pairs on which metric and people agree, and the tie threshold epsilon."""
 
     value: float
     epsilon: float
@@ -77,13 +82,13 @@ class Calibrated(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Accuracy:
-    """Pairwise accuracy with ties (Deutsch, Foster and Freitag, EMNLP 2023): resamplable.
+    """Pairwise accuracy with tie calibration: a statistic that can be resampled.
 
-    A pair is right if the metric orders it as people do, or ties it where they do; the metric ties
-    what differs by at most epsilon. Level "text" is the paper's group-by-item: pairs within a
-    segment, the mean over segments, one epsilon for all. "segment" takes all pairs of rows,
-    "system" all pairs of system means. Without a given epsilon the best is found, in every
-    resample anew.
+    A pair is correct if the metric orders it as people do, or ties it where they do; the metric
+    ties scores that differ by at most epsilon. Level "text" is the paper's group-by-item: pairs
+    within a segment, the mean over segments, one epsilon for all. "segment" takes all pairs of
+    rows, "system" all pairs of system means. Without a given epsilon, the tie calibration is
+    repeated in every resample.
     """
 
     rated: Rated
@@ -91,16 +96,16 @@ class Accuracy:
 
     @property
     def sample(self) -> LevelSample:
-        """The rows that people gave a score."""
+        """The rows with a human score."""
         return self.rated.sample
 
     def __call__(self, scores: Array, draws: Draws) -> Array:
-        """One accuracy a resample, nan where there is no pair."""
-        return self.calibrated(scores, draws)[0]
+        """One accuracy per resample, nan where there is no pair."""
+        return self.calibrate(scores, draws)[0]
 
-    def calibrated(self, scores: Array, draws: Draws) -> tuple[Array, Array]:
-        """The accuracies and the epsilons that gave them."""
-        return accuracies(self.rated.points(scores, draws), self.epsilon)
+    def calibrate(self, scores: Array, draws: Draws) -> tuple[Array, Array]:
+        """The accuracy of each resample, and the epsilon it was computed with."""
+        return calibrated_accuracies(self.rated.points(scores, draws), self.epsilon)
 
 
 def pairwise_accuracy(
@@ -110,13 +115,13 @@ def pairwise_accuracy(
     systems: Array | None = None,
     level: str = "text",
     epsilon: float | None = None,
-) -> Calibrated:
+) -> CalibratedAccuracy:
     """Accuracy over pairs, ties included, with the best epsilon or with a given one."""
     if epsilon is not None and not epsilon >= 0:
-        raise InvalidInput(f"epsilon={epsilon}; give a number from 0 up, or None to find the best")
+        raise InvalidInput(f"epsilon={epsilon}; give a number from 0 up, or None for the best")
     statistic = Accuracy(Rated.of(level, human, segments, systems), epsilon)
-    value, width = statistic.calibrated(statistic.sample.scores(metric), statistic.sample.once)
-    return Calibrated(float(value[0]), float(width[0]))
+    value, width = statistic.calibrate(statistic.sample.scores(metric), statistic.sample.once)
+    return CalibratedAccuracy(float(value[0]), float(width[0]))
 
 
 def soft_pairwise_accuracy(
@@ -129,9 +134,10 @@ def soft_pairwise_accuracy(
 ) -> float:
     """1 − mean |p_human − p_metric| over pairs of systems (Thompson et al., WMT 2024).
 
-    p is how likely chance alone is to part two systems as far: a paired permutation test on the
-    scores of the segments that both have, one-sided, the same sign flips for people and metric.
-    An equal difference counts half, so that the order of two systems does not matter.
+    p is the one-sided p-value of a paired permutation test, with the null hypothesis that the
+    scores of the two systems are exchangeable within the segments that both have. People and metric
+    see the same random sign flips. An equal difference counts half (mid-p), so that the order of
+    the two systems does not matter.
     """
     rated = Rated.of("system", human, segments, systems)
     at, once = rated.sample, rated.sample.once
@@ -144,30 +150,30 @@ def soft_pairwise_accuracy(
         raise InvalidInput("there is one system only; soft pairwise accuracy compares systems")
     differences = np.nan_to_num(grid[:, :, first] - grid[:, :, second])
     signs = np.random.default_rng(seed).choice((-1.0, 1.0), (resamples, once.segments.size))
-    chance = [_chance(side, signs) for side in differences]
-    return float(1.0 - np.abs(chance[0] - chance[1]).mean())
+    p_values = [_mid_p_values(side, signs) for side in differences]
+    return float(1.0 - np.abs(p_values[0] - p_values[1]).mean())
 
 
-def _chance(differences: Array, signs: Array) -> Array:
-    """For each pair the share of sign flips that part it at least as far, ties counting half."""
+def _mid_p_values(differences: Array, signs: Array) -> Array:
+    """For each pair of systems the share of sign flips with a larger sum, equal ones half."""
     excess = signs @ differences - differences.sum(axis=0)
     rounding = 1e-12 * np.abs(differences).sum(axis=0)
     return ((excess > rounding).mean(axis=0) + (excess >= -rounding).mean(axis=0)) / 2.0
 
 
-WIDER = 1.0 + 1e-9
-"""Pairs whose differences are equal but for rounding are tied together or not at all."""
+EPSILON_MARGIN = 1.0 + 1e-9
+"""Factor that makes differences that are equal up to rounding tie together."""
 
 
-def accuracies(points: Points, epsilon: float | None) -> tuple[Array, Array]:
-    """The accuracy of each resample, and the epsilon used: the one given, or the smallest best."""
+def calibrated_accuracies(points: Points, epsilon: float | None) -> tuple[Array, Array]:
+    """The accuracy and the epsilon of each resample: the given one, or the smallest best one."""
     metric, human, weights, starts, groups = points
     resamples = max(len(x) for x in (metric, human, weights, groups))
     accuracy = np.empty(resamples)
-    width = np.full(resamples, np.nan if epsilon is None else epsilon)
+    epsilons = np.full(resamples, np.nan if epsilon is None else epsilon)
     with one_at_a_time():
-        _accuracies(metric, human, weights, starts, groups, accuracy, width)
-    return accuracy, width
+        _accuracies(metric, human, weights, starts, groups, accuracy, epsilons)
+    return accuracy, epsilons
 
 
 @batch_kernel
@@ -178,19 +184,19 @@ def _accuracies(
     starts: Array,
     groups: Array,
     accuracy: Array,
-    width: Array,
+    epsilons: Array,
 ) -> None:
     for k in prange(accuracy.size):
         x, y, w = row(metric, k), row(human, k), row(weights, k)
-        share = _shares(w, starts, row(groups, k))
-        if np.isnan(width[k]):
-            width[k] = _best_width(x, y, w, starts, share)
-        accuracy[k] = _accuracy(x, y, w, starts, share, width[k])
+        share = _pair_weights(w, starts, row(groups, k))
+        if np.isnan(epsilons[k]):
+            epsilons[k] = _best_epsilon(x, y, w, starts, share)
+        accuracy[k] = _accuracy(x, y, w, starts, share, epsilons[k])
 
 
 @kernel
-def _shares(w: Array, starts: Array, group_weights: Array) -> Array:
-    """What a pair of weight 1 adds to the mean over groups, by group."""
+def _pair_weights(w: Array, starts: Array, group_weights: Array) -> Array:
+    """By group, what a correct pair of weight 1 adds to the mean over groups."""
     share = np.zeros(starts.size - 1)
     total = 0.0
     for g in range(share.size):
@@ -204,56 +210,57 @@ def _shares(w: Array, starts: Array, group_weights: Array) -> Array:
 
 @kernel
 def _accuracy(x: Array, y: Array, w: Array, starts: Array, share: Array, epsilon: float) -> float:
-    right = 0.0
+    accuracy = 0.0
     for g in range(share.size):
-        inside = 0.0
+        correct = 0.0
         for i in range(starts[g], starts[g + 1]):
             for j in range(i + 1, starts[g + 1]):
-                apart = x[i] - x[j]
-                said = 0.0 if abs(apart) <= epsilon else np.sign(apart)
-                if said == np.sign(y[i] - y[j]):
-                    inside += w[i] * w[j]
-        right += share[g] * inside
-    return right
+                difference = x[i] - x[j]
+                order = 0.0 if abs(difference) <= epsilon else np.sign(difference)
+                if order == np.sign(y[i] - y[j]):
+                    correct += w[i] * w[j]
+        accuracy += share[g] * correct
+    return accuracy
 
 
 @kernel
-def _best_width(x: Array, y: Array, w: Array, starts: Array, share: Array) -> float:
-    apart, gain = _tied(x, y, w, starts, share)
-    order = np.argsort(apart)
-    apart, gain = apart[order], gain[order]
+def _best_epsilon(x: Array, y: Array, w: Array, starts: Array, share: Array) -> float:
+    """The smallest epsilon with the highest accuracy, among the differences of human ties."""
+    candidates, gain = _human_ties(x, y, w, starts, share)
+    order = np.argsort(candidates)
+    candidates, gain = candidates[order], gain[order]
     for g in range(share.size):
         for i in range(starts[g], starts[g + 1]):
             for j in range(i + 1, starts[g + 1]):
-                # Concordant: lost as soon as a tie is at least as wide as the pair is apart.
+                # A concordant pair becomes wrong as soon as epsilon reaches its difference.
                 if (x[i] - x[j]) * np.sign(y[i] - y[j]) > 0.0:
-                    place = np.searchsorted(apart, abs(x[i] - x[j]))
-                    if place < apart.size:
-                        gain[place] -= share[g] * w[i] * w[j]
+                    k = np.searchsorted(candidates, abs(x[i] - x[j]))
+                    if k < candidates.size:
+                        gain[k] -= share[g] * w[i] * w[j]
     best, most, total = 0.0, 1e-12, 0.0
-    for k in range(apart.size):
+    for k in range(candidates.size):
         total += gain[k]
-        last = k + 1 == apart.size or apart[k + 1] > apart[k]
-        if last and (apart[k] == 0.0 or total > most):
-            best, most = apart[k], total + 1e-12
+        last = k + 1 == candidates.size or candidates[k + 1] > candidates[k]
+        if last and (candidates[k] == 0.0 or total > most):
+            best, most = candidates[k], total + 1e-12
     return best
 
 
 @kernel
-def _tied(x: Array, y: Array, w: Array, starts: Array, share: Array) -> tuple[Array, Array]:
-    """How far apart the metric puts each pair that people tied, and what the pair is worth."""
+def _human_ties(x: Array, y: Array, w: Array, starts: Array, share: Array) -> tuple[Array, Array]:
+    """For each pair that people tied: the metric's absolute difference, and the pair's weight."""
     count = 0
     for g in range(share.size):
         for i in range(starts[g], starts[g + 1]):
             for j in range(i + 1, starts[g + 1]):
                 count += y[i] == y[j]
-    apart, gain = np.empty(count), np.empty(count)
+    difference, gain = np.empty(count), np.empty(count)
     count = 0
     for g in range(share.size):
         for i in range(starts[g], starts[g + 1]):
             for j in range(i + 1, starts[g + 1]):
                 if y[i] == y[j]:
-                    apart[count] = WIDER * abs(x[i] - x[j])
+                    difference[count] = EPSILON_MARGIN * abs(x[i] - x[j])
                     gain[count] = share[g] * w[i] * w[j]
                     count += 1
-    return apart, gain
+    return difference, gain

@@ -1,7 +1,9 @@
-"""Is the difference real: Williams' test, bootstrap intervals and paired permutation tests.
+"""Bootstrap confidence intervals, Williams' test and paired permutation tests of two metrics.
 
-All p-values are one-sided: small ones say that the first metric (the row) agrees better with
-people than the second (the column).
+All p-values here are one-sided. The null hypothesis is that both metrics agree equally well with
+human scores, the alternative that the first metric (the row of a matrix) agrees better than the
+second (the column). The p-value is the probability, under the null hypothesis, of a difference at
+least as large as the observed one.
 """
 
 from __future__ import annotations
@@ -18,11 +20,14 @@ from freight.judge.levels import Draws, LevelSample, Statistic, estimate
 from freight.transport.types import Array
 
 BLOCK = 4_000_000
-"""Numbers held at once while resampling; what is found does not depend on it."""
+"""Numbers kept in memory at once while resampling; results do not depend on it."""
 
 
 class Interval(NamedTuple):
-    """A number with what its resamples say of it; those that were undefined are only counted."""
+    """A value with its bootstrap mean and percentile confidence interval, low to high.
+
+    `undefined` resamples, in which the statistic has no value, are counted and left out.
+    """
 
     value: float
     mean: float
@@ -32,16 +37,18 @@ class Interval(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """How much better the first of two metrics agrees with people, and how likely by chance."""
+    """The first metric's statistic minus the second's, with a one-sided p-value."""
 
     value: float
     p: float
 
 
-def williams(r12: Array | float, r13: Array | float, r23: Array | float, n: int) -> Array:
-    """Williams' test of two correlations that share a side: p that 2 beats 3 by chance.
+def williams_test(r12: Array | float, r13: Array | float, r23: Array | float, n: int) -> Array:
+    """One-sided p-values of Williams' test that two correlations with a shared variable are equal.
 
-    1 is people, 2 and 3 are the metrics, r Pearson's correlations over n rows.
+    Variable 1 is the human score, 2 and 3 are metrics, r are Pearson correlations over n rows. The
+    null hypothesis is that the population correlations 12 and 13 are equal, the alternative that
+    12 is greater; the statistic has Student's t distribution with n - 3 degrees of freedom.
     """
     if n < 4:
         raise InvalidInput(f"Williams' test needs at least 4 rows, and there are {n}")
@@ -55,17 +62,20 @@ def williams(r12: Array | float, r13: Array | float, r23: Array | float, n: int)
     return np.asarray(stats.t.sf(t, n - 3))
 
 
-def williams_matrix(metrics: Array, human: Array) -> Array:
-    """For metrics (metric, row) the p that the row beats the column by chance; nan with itself."""
+def williams_p_values(metrics: Array, human: Array) -> Array:
+    """Williams' test of every pair of metrics (metric, row), one-sided: the row above the column.
+
+    The diagonal is nan.
+    """
     statistic = Correlation.of("segment", "pearson", human)
     scores = np.concatenate([statistic.sample.scores(metric) for metric in np.asarray(metrics)])
     r = correlation_matrix(np.vstack((statistic.rated.human, scores)))
-    found = williams(r[1:, :1], r[:1, 1:], r[1:, 1:], scores.shape[1])
-    np.fill_diagonal(found, np.nan)
-    return found
+    p_values = williams_test(r[1:, :1], r[:1, 1:], r[1:, 1:], scores.shape[1])
+    np.fill_diagonal(p_values, np.nan)
+    return p_values
 
 
-def bootstrap(
+def bootstrap_interval(
     statistic: Statistic,
     metric: Array,
     over: str = "inputs",
@@ -73,33 +83,36 @@ def bootstrap(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Interval:
-    """A percentile interval from drawing inputs, systems or both with replacement."""
-    found = resampled(statistic, metric, over, resamples, seed)
-    return interval(estimate(statistic, metric), found, confidence)
+    """A percentile bootstrap confidence interval.
+
+    Every resample draws inputs, systems or both (`over`) with replacement, as many as there are.
+    """
+    values = bootstrap_values(statistic, metric, over, resamples, seed)
+    return percentile_interval(estimate(statistic, metric), values, confidence)
 
 
-def resampled(
+def bootstrap_values(
     statistic: Statistic, metric: Array, over: str = "inputs", resamples: int = 1000, seed: int = 0
 ) -> Array:
-    """The statistic of each resample; the same seed draws the same for every metric."""
+    """The statistic in each resample; one seed gives every metric the same resamples."""
     scores = statistic.sample.scores(metric)
     draws = draw_blocks(statistic.sample, over, resamples, seed)
     return np.concatenate([statistic(scores, block) for block in draws])
 
 
-def interval(value: float, found: Array, confidence: float = 0.95) -> Interval:
-    """The percentile interval of resampled values, around the value of the data as they are."""
+def percentile_interval(value: float, resampled: Array, confidence: float = 0.95) -> Interval:
+    """The estimate from the original sample with the central quantiles of its resampled values."""
     if not 0 < confidence < 1:
         raise InvalidInput(f"confidence={confidence}; give a number between 0 and 1")
-    defined = found[~np.isnan(found)]
-    undefined = len(found) - len(defined)
+    defined = resampled[~np.isnan(resampled)]
+    undefined = len(resampled) - len(defined)
     if not len(defined):
         return Interval(value, np.nan, np.nan, np.nan, undefined)
     low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Interval(value, float(defined.mean()), float(low), float(high), undefined)
 
 
-def permutation(
+def permutation_test(
     statistic: Statistic,
     first: Array,
     second: Array,
@@ -107,41 +120,50 @@ def permutation(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Difference:
-    """Swap two metrics' scores at random: how often do they then differ as much as they do?
+    """A paired permutation test (approximate randomization), one-sided: is the first better?
 
-    The scores are standardised first. They are swapped for whole inputs, for whole systems, or for
-    each row by itself ("both").
+    Under the null hypothesis the standardised scores of the two metrics are exchangeable. Every
+    permutation swaps them at random for whole inputs, for whole systems, or for each row by itself
+    ("both"); the p-value is (1 + permutations with a difference at least as large) / (1 + all).
     """
-    p = permutation_matrix(statistic, np.stack((first, second)), over, resamples, seed)[0, 1]
+    p = permutation_p_values(statistic, np.stack((first, second)), over, resamples, seed)[0, 1]
     return Difference(estimate(statistic, first) - estimate(statistic, second), float(p))
 
 
-def permutation_matrix(
+def permutation_p_values(
     statistic: Statistic,
     metrics: Array,
     over: str = "inputs",
     resamples: int = 1000,
     seed: int = 0,
 ) -> Array:
-    """For metrics (metric, row) the p that the row beats the column by chance; nan with itself."""
-    scores = [_standardised(statistic.sample.scores(metric)) for metric in np.asarray(metrics)]
-    found = np.full((len(scores), len(scores)), np.nan)
+    """`permutation_test` of every pair of metrics (metric, row): the row above the column.
+
+    The diagonal is nan.
+    """
+    scores = [_standardise(statistic.sample.scores(metric)) for metric in np.asarray(metrics)]
+    p_values = np.full((len(scores), len(scores)), np.nan)
     observed = [statistic(side, statistic.sample.once)[0] for side in scores]
     for i, j in zip(*np.triu_indices(len(scores), 1), strict=True):
         swaps = swap_blocks(statistic.sample, over, resamples, seed)
-        chance = np.concatenate([_swapped(statistic, scores[i], scores[j], s) for s in swaps])
+        null = np.concatenate(
+            [_permuted_differences(statistic, scores[i], scores[j], some) for some in swaps]
+        )
         for a, b, sign in ((i, j, 1.0), (j, i, -1.0)):
-            excess = sign * chance - (observed[a] - observed[b])
-            # The data as they are count as one of the permutations, an undefined one as as far.
-            p = (1 + (~(excess < -1e-12)).sum()) / (1 + len(chance))
-            found[a, b] = np.nan if np.isnan(observed[a] - observed[b]) else p
-    return found
+            excess = sign * null - (observed[a] - observed[b])
+            # The original data count as one permutation; an undefined difference counts as larger.
+            p = (1 + (~(excess < -1e-12)).sum()) / (1 + len(null))
+            p_values[a, b] = np.nan if np.isnan(observed[a] - observed[b]) else p
+    return p_values
 
 
 def draw_blocks(sample: LevelSample, over: str, resamples: int, seed: int) -> Iterator[Draws]:
-    """Blocks of resamples: the counts of what was drawn, 1 for what was not up for drawing."""
+    """Bootstrap samples in blocks: how often each input and system was drawn.
+
+    What `over` does not resample has the count 1.
+    """
     _check(sample, over, resamples)
-    # A stream for inputs and one for systems, so that the size of a block changes nothing.
+    # One random stream for inputs and one for systems, so that results do not depend on BLOCK.
     streams = np.random.default_rng(seed).spawn(2)
     chosen = over != "systems", over != "inputs"
     for count in _blocks(len(sample.rows), resamples):
@@ -153,24 +175,24 @@ def draw_blocks(sample: LevelSample, over: str, resamples: int, seed: int) -> It
 
 
 def swap_blocks(sample: LevelSample, over: str, resamples: int, seed: int) -> Iterator[Array]:
-    """Blocks of permutations (permutation, row): whether the two metrics are swapped there."""
+    """Permutations in blocks (permutation, row): whether the two sides are swapped in this row."""
     _check(sample, over, resamples)
     rows = np.arange(len(sample.rows))
-    place = {"inputs": sample.segments, "systems": sample.systems, "both": rows}[over]
+    unit = {"inputs": sample.segments, "systems": sample.systems, "both": rows}[over]
     rng = np.random.default_rng(seed)
     for count in _blocks(len(rows), resamples):
-        yield (rng.random((count, int(place.max()) + 1)) < 0.5).take(place, axis=1)
+        yield (rng.random((count, int(unit.max()) + 1)) < 0.5).take(unit, axis=1)
 
 
-def _swapped(statistic: Statistic, first: Array, second: Array, swaps: Array) -> Array:
+def _permuted_differences(statistic: Statistic, first: Array, second: Array, swaps: Array) -> Array:
     once = statistic.sample.once
     one, other = np.where(swaps, second, first), np.where(swaps, first, second)
     return statistic(one, once) - statistic(other, once)
 
 
-def _standardised(scores: Array) -> Array:
+def _standardise(scores: Array) -> Array:
     spread = scores.std()
-    # Rounded, so that the same scores on another scale are the same scores, ties and all.
+    # Rounded, so that the same scores on another scale have the same ties.
     return np.round((scores - scores.mean()) / (spread if spread > 0 else 1.0), 9)
 
 

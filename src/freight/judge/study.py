@@ -1,7 +1,12 @@
-"""Studies of metrics against people: what is asked, and what was found."""
+"""Studies: how well several metrics agree with human judgements of several sets.
+
+`judge` scores every set with every metric, computes the agreement by each criterion, tests all
+pairs of metrics against each other, and collects notes on what was compared and how.
+"""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -11,29 +16,31 @@ import numpy as np
 
 from freight.data.judgements import Judgements
 from freight.errors import InvalidInput
-from freight.judge.comparisons import Chance, LevelComparison, comparison, criteria, ratings, settle
+from freight.judge.comparisons import (
+    LevelComparison,
+    StatisticOptions,
+    choose_statistic,
+    comparison_of,
+    criteria,
+    ratings,
+)
 from freight.judge.correlation import correlation_matrix
-from freight.judge.error import POWERS, scaled
-from freight.judge.scores import Entrant, ScoreCache, entrants, score_set
+from freight.judge.error import POWERS, rescale
+from freight.judge.scores import ScoreCache, ScoredSet, StudyColumn, score_set, study_columns
 from freight.transport.types import Array
 
 if TYPE_CHECKING:
     from freight.core.scoring import Scorer
     from freight.core.types import Progress
-from collections import Counter, defaultdict
-
-if TYPE_CHECKING:
-    from freight.core.scoring import Scorer
-    from freight.judge.comparisons import LevelComparison
-    from freight.judge.scores import Entrant, ScoredSet
 
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """How well one metric agrees with people on one set, by one criterion.
+    """The agreement of one metric with the human scores of one set, by one criterion.
 
-    `human` is empty for preferences; `low` and `high` are a 95 % bootstrap interval. `rows` were
-    compared, or pairs of them for preferences; `skipped` segments had nothing to say.
+    `human` is the criterion, empty for preferences. `low` and `high` bound a 95 % percentile
+    bootstrap confidence interval. `rows` is the number of rows compared, or of pairs for
+    preferences; `skipped` that of segments whose outputs all have the same human score.
     """
 
     metric: str
@@ -48,11 +55,13 @@ class Agreement:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Several metrics on several sets: scores that are higher for better, and what they are worth.
+    """Several metrics on several sets: their scores, agreements and significance tests.
 
-    `scores` are by metric and set, a number a row; `significance` by set and criterion: the
-    one-sided p that the metric of the row beats that of the column. `between_humans` has the
-    criteria of a set in the order of its agreements. A note that starts with "!" is a warning.
+    `scores` are by metric and set, one number per row, negated where lower is better.
+    `significance` is by set and criterion a matrix of one-sided p-values, for the null hypothesis
+    that two metrics agree equally well with people and the alternative that the metric of the row
+    agrees better than the metric of the column. `between_metrics` and `between_humans` are Pearson
+    correlations of scores and of criteria, the latter in the order of the set's agreements.
     """
 
     level: str
@@ -67,6 +76,7 @@ class Study:
     between_humans: dict[str, Array]
     signatures: tuple[str, ...]
     notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def judge(
@@ -82,35 +92,39 @@ def judge(
     cache: ScoreCache | None = None,
     notes: Sequence[str] = (),
     progress: Progress | None = None,
+    warnings: Sequence[str] = (),
 ) -> Study:
-    """Score sets by several metrics, and say how well each agrees with people.
+    """Score judgement sets with several metrics, and measure how well each agrees with people.
 
-    Sets are judged by language pair. `level` is segment, text, system or darr, by default what the
-    sets have; `statistic` pearson, spearman, kendall, accuracy, soft-accuracy, tau, mse or mae.
-    `humans` names criteria, by default all; `columns` those of a metric, by default its primary
-    one; a mapping of scorers gives them names of your own. `scale` is that of the human scores, by
-    default their range, and is used for errors alone. A `cache` remembers scores on disk.
-    `progress` is told of rows as they are scored.
+    A scorer is any object with `name`, `columns` and `score(hyps, refs)`; a mapping of scorers
+    gives them names of your own. Every language pair is a set of its own. `level` is segment, text,
+    system or darr, by default the one the data allow; `statistic` is pearson, spearman, kendall,
+    accuracy, soft-accuracy, tau, mse or mae. `humans` names criteria, by default all of them;
+    `columns` the columns of each metric, by default its primary one. `scale` is the range of the
+    human ratings, by default the observed one, and is used by mse and mae only. A `cache` keeps
+    scores on disk. `notes` come before those of the study, `warnings` are passed on. `progress` is
+    called with the number of rows scored since the last call.
     """
     given = [sets] if isinstance(sets, Judgements) else list(sets)
     if not given:
         raise InvalidInput("there is no judgement set; give at least one")
-    several = _distinct([part for one in given for part in one.with_criteria(humans).split()])
-    level, statistic = settle(several, level, statistic)
-    found = _SetAgreements(
-        level, statistic, entrants(scorers, columns), Chance(resamples, seed, scale)
+    parts = _with_distinct_names(
+        [part for one in given for part in one.with_criteria(humans).split()]
     )
-    asked = [criteria(judged, level, statistic) for judged in several]
+    level, statistic = choose_statistic(parts, level, statistic)
+    options = StatisticOptions(resamples, seed, scale)
+    builder = _StudyBuilder(level, statistic, study_columns(scorers, columns), options)
+    names_of = [criteria(judged, level, statistic) for judged in parts]
     if statistic in POWERS:
-        _check_scales(found.entrants, several, scale)
-    found.notes.of_sets(given)
-    for judged, names in zip(several, asked, strict=True):
-        found.add(judged, names, cache, progress)
-    return found.study(several, notes)
+        _check_scales(builder.columns, parts, scale)
+    builder.notes.add_loading_notes(given)
+    for judged, names in zip(parts, names_of, strict=True):
+        builder.add_set(judged, names, cache, progress)
+    return replace(builder.study(parts, notes), warnings=tuple(warnings))
 
 
-def _distinct(sets: Sequence[Judgements]) -> list[Judgements]:
-    """Sets with names of their own: those that are there already are numbered."""
+def _with_distinct_names(sets: Sequence[Judgements]) -> list[Judgements]:
+    """The same sets, repeated names numbered."""
     named: dict[str, Judgements] = {}
     for judged in sets:
         tries = (judged.name if k == 1 else f"{judged.name} ({k})" for k in count(1))
@@ -120,186 +134,195 @@ def _distinct(sets: Sequence[Judgements]) -> list[Judgements]:
 
 
 def _check_scales(
-    entered: Sequence[Entrant], sets: Sequence[Judgements], scale: tuple[float, float] | None
+    columns: Sequence[StudyColumn], sets: Sequence[Judgements], scale: tuple[float, float] | None
 ) -> None:
-    """Errors need a metric and people on scales that are known; refused before any work."""
-    for entrant in entered:
-        entrant.scaled(np.zeros(1))
+    """Errors need a metric and ratings with known scales; refused before anything is scored."""
+    for column in columns:
+        column.rescale(np.zeros(1))
     for judged in sets:
         for values in judged.human.values():
             if scale is not None and not np.isnan(values).all():
-                scaled(values, *scale)
+                rescale(values, *scale)
 
 
-class _SetAgreements:
-    """A study in the making."""
+class _StudyBuilder:
+    """Collects scores, agreements and tests set by set."""
 
-    def __init__(self, level: str, statistic: str, entered: list[Entrant], chance: Chance) -> None:
-        self.level, self.statistic, self.entrants, self.chance = level, statistic, entered, chance
-        self.notes = Notes()
+    def __init__(
+        self, level: str, statistic: str, columns: list[StudyColumn], options: StatisticOptions
+    ) -> None:
+        self.level, self.statistic, self.columns, self.options = level, statistic, columns, options
+        self.notes = StudyNotes()
         self._scores: dict[tuple[str, str], Array] = {}
+        self._signatures: dict[str, None] = {}
         self._agreements: list[Agreement] = []
         self._significance: dict[tuple[str, str], Array] = {}
         self._between_metrics: dict[str, Array] = {}
         self._between_humans: dict[str, Array] = {}
 
-    def add(
+    def add_set(
         self,
         judged: Judgements,
         names: Sequence[str],
         cache: ScoreCache | None,
         progress: Progress | None,
     ) -> None:
-        """Score a set, and compare with what people said by each criterion."""
-        scores = self._scored(judged, cache, progress)
-        usable = self.notes.usable(judged, self.entrants, scores)
+        """Score a set, and compare the scores with human ones by each criterion."""
+        scores = self._score(judged, cache, progress)
+        usable = self.notes.usable_rows(judged, self.columns, scores)
         used = []
         for name in names:
-            chance = self.chance
-            asked = comparison(judged, usable, self.level, self.statistic, name, chance)
-            if asked is None:
-                self.notes.silent(judged, name)
+            comparison = comparison_of(
+                judged, usable, self.level, self.statistic, name, self.options
+            )
+            if comparison is None:
+                self.notes.add_left_out(judged, name)
                 continue
             used.append(name)
-            self._agreements += self._agreed(judged, name, asked, scores)
-            matrix = asked.beats(self._measured(scores)) if len(scores) > 1 else None
-            if matrix is not None:
-                self._significance[judged.name, name] = matrix
+            self._agreements += self._agreements_by(judged, name, comparison, scores)
+            p_values = comparison.p_values(self._comparable(scores)) if len(scores) > 1 else None
+            if p_values is not None:
+                self._significance[judged.name, name] = p_values
         self._between_metrics[judged.name] = correlation_matrix(scores)
         if len(used) > 1:
             people = [np.where(usable, ratings(judged, self.level, x), np.nan) for x in used]
             self._between_humans[judged.name] = correlation_matrix(np.array(people))
 
     def study(self, sets: Sequence[Judgements], notes: Sequence[str]) -> Study:
-        """All of it."""
+        """The finished study."""
         if not self._agreements:
             raise InvalidInput(f"there is nothing to agree with: {self.notes.all()[-1]}")
         humans = dict.fromkeys(a.human for a in self._agreements if a.human)
         return Study(
-            self.level,
-            self.statistic,
-            tuple(entrant.name for entrant in self.entrants),
-            tuple(sets),
-            tuple(humans),
-            self._scores,
-            tuple(self._agreements),
-            self._significance,
-            self._between_metrics,
-            self._between_humans,
-            tuple(dict.fromkeys(entrant.scorer.signature for entrant in self.entrants)),
-            (*notes, *self.notes.all()),
+            level=self.level,
+            statistic=self.statistic,
+            metrics=tuple(column.name for column in self.columns),
+            sets=tuple(sets),
+            humans=tuple(humans),
+            scores=self._scores,
+            agreements=tuple(self._agreements),
+            significance=self._significance,
+            between_metrics=self._between_metrics,
+            between_humans=self._between_humans,
+            signatures=tuple(self._signatures),
+            notes=(*notes, *self.notes.all()),
         )
 
-    def _scored(
+    def _score(
         self, judged: Judgements, cache: ScoreCache | None, progress: Progress | None
     ) -> Array:
-        """Scores (metric, row), higher for better."""
-        scorers = list({id(entrant.scorer): entrant.scorer for entrant in self.entrants}.values())
-        found = score_set(scorers, judged, cache, progress)
-        by_scorer = dict(zip(map(id, scorers), found.scores, strict=True))
-        for entrant in self.entrants:
-            raw = by_scorer[id(entrant.scorer)].columns[entrant.column.name]
-            self._scores[entrant.name, judged.name] = entrant.oriented(raw)
-        self.notes.of_scores(judged, scorers, found, self.level)
-        return np.array([self._scores[entrant.name, judged.name] for entrant in self.entrants])
+        """Scores (metric, row), negated where lower is better."""
+        scorers = list({id(column.scorer): column.scorer for column in self.columns}.values())
+        scored = score_set(scorers, judged, cache, progress)
+        by_scorer = dict(zip(map(id, scorers), scored.scores, strict=True))
+        for column in self.columns:
+            raw = by_scorer[id(column.scorer)].columns[column.column.name]
+            self._scores[column.name, judged.name] = column.orient(raw)
+        self._signatures |= dict.fromkeys(scored.signatures)
+        self.notes.add_scoring_notes(judged, scorers, scored, self.level)
+        return np.array([self._scores[column.name, judged.name] for column in self.columns])
 
-    def _measured(self, scores: Array) -> Array:
-        """Scores as the statistic takes them: from 0 to 1 for errors, where the scale matters."""
+    def _comparable(self, scores: Array) -> Array:
+        """Scores as the statistic takes them: for errors, rescaled to 0 to 1."""
         if self.statistic not in POWERS:
             return scores
-        both = zip(self.entrants, scores, strict=True)
-        return np.array([entrant.scaled(row) for entrant, row in both])
+        both = zip(self.columns, scores, strict=True)
+        return np.array([column.rescale(row) for column, row in both])
 
-    def _agreed(
-        self, judged: Judgements, name: str, asked: LevelComparison, scores: Array
+    def _agreements_by(
+        self, judged: Judgements, name: str, comparison: LevelComparison, scores: Array
     ) -> Iterator[Agreement]:
-        self.notes.of_comparison(judged, name, asked)
-        rows, skipped = asked.rows, asked.skipped
-        for entrant, row in zip(self.entrants, self._measured(scores), strict=True):
-            value, _, low, high, undefined = asked.interval(row)
-            self.notes.undefined(judged, entrant.name, undefined, self.chance.resamples)
-            yield Agreement(entrant.name, judged.name, name, value, low, high, rows, skipped)
+        self.notes.add_comparison(judged, name, comparison)
+        rows, skipped = comparison.rows, comparison.skipped
+        for column, row in zip(self.columns, self._comparable(scores), strict=True):
+            value, _, low, high, undefined = comparison.interval(row)
+            self.notes.add_undefined(judged, column.name, undefined, self.options.resamples)
+            yield Agreement(column.name, judged.name, name, value, low, high, rows, skipped)
 
 
-class Notes:
-    """Gathered set by set; what several sets have in common is said once."""
+class StudyNotes:
+    """Notes collected set by set; what several sets have in common is noted once."""
 
     def __init__(self) -> None:
-        self._said: dict[str, None] = {}
+        self._general: dict[str, None] = {}
         self._compared: dict[str, str] = {}
-        self._tests: dict[str, None] = {}
+        self._methods: dict[str, None] = {}
         self._flags: Counter[tuple[str, str]] = Counter()
-        self._remembered: defaultdict[str, int] = defaultdict(int)
+        self._cached: defaultdict[str, int] = defaultdict(int)
         self._rows = self._sets = 0
 
     def all(self) -> tuple[str, ...]:
-        """Counts first, then what was odd, then how it was found."""
+        """Numbers of rows first, then particular observations, then the statistical methods."""
         compared = [f"compared: {', '.join(self._compared.values())}"] if self._compared else []
         flags = [
             f"{name}: {count:,} of {self._rows:,} texts: {flag}"
             for (name, flag), count in self._flags.items()
         ]
-        return (*compared, *self._said, *flags, *self._tests, *self._from_cache())
+        return (*compared, *self._general, *flags, *self._methods, *self._cache_note())
 
-    def of_sets(self, sets: Sequence[Judgements]) -> None:
-        """What was found while loading."""
+    def add_loading_notes(self, sets: Sequence[Judgements]) -> None:
+        """What was noted when the sets were read."""
         for judged in sets:
             for note in judged.notes:
-                self._say(f"{judged.name}: {note}")
+                self._add(f"{judged.name}: {note}")
 
-    def of_scores(
+    def add_scoring_notes(
         self, judged: Judgements, scorers: Sequence[Scorer], scored: ScoredSet, level: str
     ) -> None:
-        """Flags, what was learnt, what came from the cache."""
+        """Flags, fitted parts, system scores that are no means, and what came from the cache."""
         self._rows += len(judged)
         self._sets += 1
-        for scorer, scores, known in zip(scorers, *scored[:2], strict=True):
+        for scorer, scores, known in zip(scorers, scored.scores, scored.from_cache, strict=True):
             for flag, times in scores.flags.items():
                 self._flags[scorer.name, flag] += times
             if scorer.needs_fitting:
-                self._say(f"{scorer.name} learnt IDF from the references of each set")
+                self._add(f"{scorer.name}: IDF is fitted on the references of each set")
             if level == "system" and not scores.means:
-                self._say(f"{scorer.name}: a system's score is the mean of its texts' scores here")
-            self._remembered[scorer.name] += known
-        if scored.trouble:
-            self._say(scored.trouble)
+                self._add(f"{scorer.name}: a system's score is the mean of its segment scores here")
+            self._cached[scorer.name] += known
+        if scored.cache_error:
+            self._add(scored.cache_error)
 
-    def usable(self, judged: Judgements, entrants: Sequence[Entrant], scores: Array) -> Array:
-        """The rows that all metrics could score; the others are left out for all alike."""
-        lacking = np.isnan(scores)
-        for entrant, row in zip(entrants, lacking, strict=True):
+    def usable_rows(
+        self, judged: Judgements, columns: Sequence[StudyColumn], scores: Array
+    ) -> Array:
+        """A mask of the rows that every metric could score; only these are compared."""
+        missing = np.isnan(scores)
+        for column, row in zip(columns, missing, strict=True):
             if row.all():
-                raise InvalidInput(f"{entrant.name} could score no text of {judged.name}")
+                raise InvalidInput(f"{column.name} could score no text of {judged.name}")
             if row.any():
-                what = f"{row.sum():,} rows that {entrant.name} could not score"
-                self._say(f"{judged.name}: {what} are left out for all metrics")
-        return np.logical_not(np.any(lacking, axis=0))
+                what = f"{row.sum():,} rows that {column.name} could not score"
+                self._add(f"{judged.name}: {what} are left out for all metrics")
+        return np.logical_not(np.any(missing, axis=0))
 
-    def of_comparison(self, judged: Judgements, criterion: str, asked: LevelComparison) -> None:
-        """What is compared, what was skipped, and how intervals and p-values are found."""
+    def add_comparison(
+        self, judged: Judgements, criterion: str, comparison: LevelComparison
+    ) -> None:
+        """How many rows are compared and skipped, and how intervals and p-values are computed."""
         noun = "rows" if criterion else "pairs"
-        self._compared.setdefault(judged.name, f"{judged.name} {asked.rows:,} {noun}")
+        self._compared.setdefault(judged.name, f"{judged.name} {comparison.rows:,} {noun}")
         where = f"{judged.name}, {criterion}" if criterion else judged.name
-        if asked.skipped:
-            self._say(f"{where}: {asked.skipped:,} segments skipped, as people rated all alike")
-        self._tests[asked.test] = None
+        if comparison.skipped:
+            self._add(f"{where}: {comparison.skipped:,} segments skipped: all ratings are equal")
+        self._methods[comparison.method] = None
 
-    def undefined(self, judged: Judgements, metric: str, count: int, resamples: int) -> None:
-        """Resamples in which the statistic says nothing."""
+    def add_undefined(self, judged: Judgements, metric: str, count: int, resamples: int) -> None:
+        """Resamples in which the statistic has no value."""
         if count:
-            said = f"{count:,} of {resamples:,} bootstrap samples of {metric}"
-            self._say(f"{judged.name}: {said} are undefined and left out of its interval")
+            what = f"{count:,} of {resamples:,} bootstrap samples of {metric}"
+            self._add(f"{judged.name}: {what} are undefined and left out of its interval")
 
-    def silent(self, judged: Judgements, criterion: str) -> None:
-        """A criterion that tells nothing apart."""
-        what = f"by {criterion} people told no two rows apart" if criterion else "no pair is left"
-        self._say(f"{judged.name}: {what}; left out")
+    def add_left_out(self, judged: Judgements, criterion: str) -> None:
+        """A criterion without two different ratings, or preferences without a scored pair."""
+        why = f"all ratings of {criterion} are equal" if criterion else "no pair could be scored"
+        self._add(f"{judged.name}: {why}; left out")
 
-    def _say(self, note: str) -> None:
-        self._said[note] = None
+    def _add(self, note: str) -> None:
+        self._general[note] = None
 
-    def _from_cache(self) -> list[str]:
-        known = {name: count for name, count in self._remembered.items() if count}
+    def _cache_note(self) -> list[str]:
+        known = {name: count for name, count in self._cached.items() if count}
         if not known:
             return []
         names = (

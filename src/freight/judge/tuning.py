@@ -1,4 +1,9 @@
-"""Choose a metric's settings on some sets, and say what they are worth on others."""
+"""Tuning: choose a metric's settings on some judgement sets, and test them on others.
+
+`tune` tries settings on the training sets and picks those with the best mean agreement over
+language pairs. What the pick is worth is measured on test sets, or by holding out each language
+pair in turn; the result is written as a preset that `load` reads.
+"""
 
 from __future__ import annotations
 
@@ -16,36 +21,108 @@ from freight.core.sweep_cache import Memories
 from freight.core.types import name_of
 from freight.data.judgements import Judgements
 from freight.errors import InvalidInput
-from freight.judge.comparisons import Chance, criteria, settle
+from freight.judge.comparisons import StatisticOptions, choose_statistic, criteria
 from freight.judge.search import (
-    Bench,
-    Question,
+    Proposals,
     Range,
-    Search,
     Settings,
     Space,
     Trial,
-    Trials,
-    best_of,
+    TrialRunner,
+    TuningObjective,
+    TuningSet,
+    best_trial,
     check_space,
-    run,
-    search,
+    propose_settings,
+    run_search,
 )
 from freight.judge.study import Study, judge
 from freight.metrics import load, preset_settings, write_preset
 
-Told = Callable[[str, float], None]
-"""Told, now and then, of a stage and which share of it was done since the last time."""
+TuningProgress = Callable[[str, float], None]
+"""Called with a stage and the share of it that was done since the last call."""
 
-Sets = Judgements | Sequence[Judgements]
+JudgementSets = Judgements | Sequence[Judgements]
 ENCODING, TRYING, TESTING = "encoding", "trying settings", "testing"
+TUNED, DEFAULT = "tuned", "default"
+
+
+class Fold(NamedTuple):
+    """A held-out set, the settings picked on the other sets, and their mean agreement there."""
+
+    set: str
+    settings: Settings
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class TuningResult:
+    """The best of the tried settings beside the default ones, and their agreement on other sets.
+
+    `tests` and `held_out` are studies of the tuned and the default metric on sets that were not
+    used to pick the settings; in the second, each set has the settings of its own fold. `fixed` are
+    settings that were not searched.
+    """
+
+    metric: str
+    space: Space
+    fixed: Settings
+    objective: TuningObjective
+    search: str
+    train: tuple[Judgements, ...]
+    trials: tuple[Trial, ...]
+    best: Trial
+    default: Trial
+    folds: tuple[Fold, ...]
+    held_out: Study | None
+    tests: Study | None
+    signatures: tuple[str, ...]
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def settings(self) -> Settings:
+        """All settings of the tuned metric: the fixed ones and the best ones."""
+        return {**self.fixed, **self.best.settings}
+
+    @property
+    def preset(self) -> dict[str, Any]:
+        """The content of a preset file: metric, settings, and how they were found."""
+        settings = with_encoder_name(self.settings)
+        return {"metric": self.metric, "settings": settings, "found": self._record}
+
+    @property
+    def _record(self) -> dict[str, Any]:
+        level, statistic, criterion, options = self.objective
+        return {
+            "statistic": statistic,
+            "level": level,
+            "human": criterion,
+            "value": self.best.value,
+            "default": self.default.value,
+            "search": self.search,
+            "seed": options.seed,
+            "train": [
+                {"set": one.name, "rows": len(one), "sha256": set_digest(one), "value": value}
+                for one, value in zip(self.train, self.best.values.values(), strict=True)
+            ],
+            "held_out": _agreement_records(self.held_out),
+            "tests": _agreement_records(self.tests),
+            "signature": self.signatures[0],
+            "warnings": list(self.warnings),
+            "notes": list(self.notes),
+        }
+
+    def write_preset(self, path: Path) -> None:
+        """Write the settings to a file that `load(metric, preset=...)` reads."""
+        write_preset(path, self.preset)
 
 
 def tune(
     metric: str,
     space: Space,
-    train: Sets,
-    tests: Sets = (),
+    train: JudgementSets,
+    tests: JudgementSets = (),
     settings: Mapping[str, Any] | None = None,
     rivals: Mapping[str, Scorer] | None = None,
     level: str | None = None,
@@ -57,124 +134,127 @@ def tune(
     rows: int | None = None,
     resamples: int = 1000,
     seed: int = 0,
-    progress: Told | None = None,
-) -> Tuned:
-    """Search settings of a metric on the training sets, the mean over language pairs deciding.
+    progress: TuningProgress | None = None,
+) -> TuningResult:
+    """Search a metric's settings on training sets, by their mean agreement over language pairs.
 
-    All of a grid is tried, or `trials` settings where the last ones were good (optuna's TPE). What
-    `settings` say is not searched. With `folds` each language pair of each set is also held out
-    once: settings are picked on the sets of other pairs. `rows` draws whole segments of each
-    training set until there are so many rows. On the tests, the tuned metric is compared with the
-    default one, and with `rivals`.
+    The whole grid is tried, or `trials` settings that optuna's TPE sampler proposes; `settings` are
+    fixed. With `folds`, each language pair of each set is also held out once, and settings are
+    picked on the sets of other pairs. `rows` limits each training set to about so many rows, drawn
+    as whole segments. On the tests, the tuned metric is compared with the default one and with
+    `rivals`.
     """
     check_space(metric, space)
-    proposals = partial(search, space, trials)
-    parts = [part for one in _several(train) for part in _with(one, human).split()]
-    drawn = [_drawn(part, rows, seed) for part in parts]
-    question = _question(drawn, level, statistic, human, Chance(resamples, seed, scale))
+    proposals = partial(propose_settings, space, trials)
+    parts = [part for one in _as_list(train) for part in _with_criterion(one, human).split()]
+    drawn = [_draw_segments(part, rows, seed) for part in parts]
+    options = StatisticOptions(resamples, seed, scale)
+    objective = _objective(drawn, level, statistic, options)
     if len({one.name for one in drawn}) < len(drawn):
         raise InvalidInput("two training sets have the same name; rename one of the files")
-    if folds and not all(apart(drawn, one) for one in drawn):
+    if folds and not all(fold_training_sets(drawn, one) for one in drawn):
         raise InvalidInput(f"folds hold out a language pair, and {drawn[0].name} is the only one")
-    work = _Work(metric, space, _fixed(metric, space, settings or {}), question, drawn, progress)
-    held = _several(tests)
-    work.notes += _warnings(drawn, held, folds)
-    work.notes += [f"{one.name}: {note}" for one in drawn for note in one.notes]
-    found = work.search(proposals, len(drawn) if folds else 0)
-    best = best_of(found.trials, question.higher)
-    tested = work.test(best.settings, held, rivals or {}) if held else None
-    return Tuned(
-        metric,
-        space,
-        work.fixed,
-        question,
-        "grid" if trials is None else "tpe",
-        tuple(drawn),
-        tuple(found.trials),
-        best,
-        work.default,
-        found.folds,
-        work.hold_out(found.folds) if found.folds else None,
-        tested,
-        tuple(work.make(one).signature for one in (best.settings, {})),
-        tuple(dict.fromkeys(work.notes)),
+    fixed = _fixed_settings(metric, space, settings or {})
+    run = _TuningRun(metric, space, fixed, objective, drawn, progress)
+    test_sets = _as_list(tests)
+    run.warnings += _leakage_warnings(drawn, test_sets, folds)
+    run.notes += [f"{one.name}: {note}" for one in drawn for note in one.notes]
+    searched = run.search(proposals, len(drawn) if folds else 0)
+    best = best_trial(searched.trials, objective.higher)
+    return TuningResult(
+        metric=metric,
+        space=space,
+        fixed=fixed,
+        objective=objective,
+        search="grid" if trials is None else "tpe",
+        train=tuple(drawn),
+        trials=tuple(searched.trials),
+        best=best,
+        default=run.default,
+        folds=searched.folds,
+        tests=run.test(best.settings, test_sets, rivals or {}) if test_sets else None,
+        held_out=run.test_folds(searched.folds) if searched.folds else None,
+        signatures=tuple(run.make(one).signature for one in (best.settings, {})),
+        notes=tuple(dict.fromkeys(run.notes)),
+        warnings=tuple(dict.fromkeys(run.warnings)),
     )
 
 
-class _TuneOutcome(NamedTuple):
+class _SearchResult(NamedTuple):
     trials: list[Trial]
     folds: tuple[Fold, ...]
 
 
-class _Work:
-    """One tuning: the sets, what is kept of them, and what is worth saying."""
+class _TuningRun:
+    """One run of `tune`: the prepared sets, the trials so far, notes and warnings."""
 
     def __init__(
         self,
         metric: str,
         space: Space,
         fixed: Settings,
-        question: Question,
+        objective: TuningObjective,
         sets: Sequence[Judgements],
-        progress: Told | None,
+        progress: TuningProgress | None,
     ) -> None:
         self.metric, self.space, self.fixed = metric, space, fixed
         self._names = f"{TUNED} {metric}", f"{DEFAULT} {metric}"
         self.notes: list[str] = []
-        self._question, self._progress = question, progress or (lambda stage, share: None)
+        self.warnings: list[str] = []
+        self._objective, self._progress = objective, progress or (lambda stage, share: None)
         self._sets = {one.name: one for one in sets}
         self._memories = Memories()
         probes = [self.make({name: x}) for name, one in space.items() for x in one.values]
-        benches = [Bench(one, question, probes) for one in sets]
-        for bench in benches:
-            told = partial(self._tell, ENCODING, 1 / len(benches))
-            self.notes += [note for note in [bench.prepare(self.make({}), told)] if note]
-        self._trials = Trials(self.make, benches)
-        self.default = self._trials.of({}, list(self._sets))
+        tuning_sets = [TuningSet(one, objective, probes) for one in sets]
+        for one in tuning_sets:
+            report = partial(self._report, ENCODING, 1 / len(tuning_sets))
+            self.notes += [note for note in [one.prepare(self.make({}), report)] if note]
+        self._runner = TrialRunner(self.make, tuning_sets)
+        self.default = self._runner.run({}, list(self._sets))
 
     def make(self, settings: Settings) -> Scorer:
-        """The metric under these settings and the fixed ones, which encodes no text twice."""
-        return self._memories.remembering(self._loaded(settings))
+        """The metric with these settings and the fixed ones; its encoder keeps vectors."""
+        return self._memories.remembering(self._load(settings))
 
-    def _loaded(self, settings: Settings) -> Scorer:
+    def _load(self, settings: Settings) -> Scorer:
         return load(self.metric, **{**self.fixed, **settings})
 
-    def search(self, proposals: Callable[..., Search], folds: int) -> _TuneOutcome:
-        """Try settings on all sets, then, without each of them, on the others."""
-        seed, higher = self._question.chance.seed, self._question.higher
-        tell = partial(self._tell, TRYING, 1 / (1 + folds))
-        found = run(proposals(seed=seed), self._trials, list(self._sets), higher, tell)
-        stopped, held = found.stopped, []
+    def search(self, proposals: Callable[..., Proposals], folds: int) -> _SearchResult:
+        """Try settings on all sets; then for each of the first `folds` sets on the others."""
+        seed, higher = self._objective.options.seed, self._objective.higher
+        report = partial(self._report, TRYING, 1 / (1 + folds))
+        whole = run_search(proposals(seed=seed), self._runner, list(self._sets), higher, report)
+        stopped, done = whole.stopped, []
         for name in list(self._sets)[:folds]:
             if stopped:
                 break
-            others = [one.name for one in apart(self._sets.values(), self._sets[name])]
-            picked = run(proposals(seed=seed), self._trials, others, higher, tell)
+            others = [one.name for one in fold_training_sets(self._sets.values(), self._sets[name])]
+            picked = run_search(proposals(seed=seed), self._runner, others, higher, report)
             stopped = picked.stopped
             if not stopped:
-                best = best_of(picked.trials, higher)
-                held.append(Fold(name, best.settings, best.value))
-        self._note(found.trials, stopped, len(held), folds)
-        return _TuneOutcome(found.trials, tuple(held))
+                best = best_trial(picked.trials, higher)
+                done.append(Fold(name, best.settings, best.value))
+        self._add_search_notes(whole.trials, stopped, len(done), folds)
+        return _SearchResult(whole.trials, tuple(done))
 
     def test(
         self, settings: Settings, tests: Sequence[Judgements], rivals: Mapping[str, Scorer]
     ) -> Study:
-        """The tuned metric, the default one and others on sets that had no say."""
-        pair = zip(self._names, (self._loaded(settings), self._loaded({})), strict=True)
+        """A study of the tuned metric, the default one and others on the test sets."""
+        pair = zip(self._names, (self._load(settings), self._load({})), strict=True)
         return self._study({**dict(pair), **rivals}, tests)
 
-    def hold_out(self, folds: Sequence[Fold]) -> Study:
-        """Each set under the settings that the others picked, as one study."""
+    def test_folds(self, folds: Sequence[Fold]) -> Study:
+        """A study of each held-out set with the settings of its fold, joined to one."""
         made = [(self.make(fold.settings), self.make({})) for fold in folds]
         studies = [
             self._study(dict(zip(self._names, pair, strict=True)), [self._sets[fold.set]])
             for fold, pair in zip(folds, made, strict=True)
         ]
-        return joined(studies, self._names)
+        return join_studies(studies, self._names)
 
     def _study(self, scorers: Mapping[str, Scorer], sets: Sequence[Judgements]) -> Study:
-        level, statistic, criterion, (resamples, seed, scale) = self._question
+        level, statistic, criterion, (resamples, seed, scale) = self._objective
         count = sum(map(len, sets))
         return judge(
             scorers,
@@ -188,43 +268,49 @@ class _Work:
             progress=lambda rows: self._progress(TESTING, rows / count),
         )
 
-    def _tell(self, stage: str, whole: float, share: float) -> None:
+    def _report(self, stage: str, whole: float, share: float) -> None:
         self._progress(stage, whole * share)
 
-    def _note(self, trials: Sequence[Trial], stopped: bool, held: int, folds: int) -> None:
-        best = best_of(trials, self._question.higher)
+    def _add_search_notes(
+        self, trials: Sequence[Trial], stopped: bool, folds_done: int, folds: int
+    ) -> None:
+        best = best_trial(trials, self._objective.higher)
         if stopped:
-            done = f"{held} of {folds} folds" if held or folds else f"{len(trials):,} settings"
-            self.notes.append(f"!stopped after {done}; this is the best until then")
+            done = (
+                f"{folds_done} of {folds} folds"
+                if folds_done or folds
+                else f"{len(trials):,} settings"
+            )
+            self.warnings.append(f"stopped after {done}; these are the best settings until then")
         failed = [trial for trial in trials if np.isnan(trial.value)]
         if failed:
-            why = next(iter(self._trials.failures.values()), "a row has no score")
+            why = next(iter(self._runner.failures.values()), "a row has no score")
             self.notes.append(f"{len(failed):,} settings could not be tried: {why}")
         gain = best.value - self.default.value
-        if not (gain > 0 if self._question.higher else gain < 0):
-            self.notes.append("none of the settings agrees better with people than the default")
+        if not (gain > 0 if self._objective.higher else gain < 0):
+            self.notes.append("no settings agree better with people than the default ones")
         for name, one in self.space.items():
             if isinstance(one, Range) and best.settings[name] in (one.low, one.high):
-                said = f"{name}={best.settings[name]:g} is the end of its range"
-                self.notes.append(f"{said}; the best may lie beyond")
+                at_end = f"{name}={best.settings[name]:g} is the end of its range"
+                self.notes.append(f"{at_end}; the optimum may lie outside")
 
 
-def apart(sets: Iterable[Judgements], held: Judgements) -> list[Judgements]:
-    """The sets that may choose for one that is held out: others, and of other language pairs."""
-    pairs = set(held.lang_pairs)
-    return [one for one in sets if one is not held and not pairs & set(one.lang_pairs)]
+def fold_training_sets(sets: Iterable[Judgements], held_out: Judgements) -> list[Judgements]:
+    """The sets on which settings for a held-out set may be picked: those of other languages."""
+    pairs = set(held_out.lang_pairs)
+    return [one for one in sets if one is not held_out and not pairs & set(one.lang_pairs)]
 
 
-def _several(sets: Sets) -> list[Judgements]:
+def _as_list(sets: JudgementSets) -> list[Judgements]:
     return [sets] if isinstance(sets, Judgements) else list(sets)
 
 
-def _with(judged: Judgements, human: str | None) -> Judgements:
+def _with_criterion(judged: Judgements, human: str | None) -> Judgements:
     return judged if human is None else judged.with_criteria([human])
 
 
-def _fixed(metric: str, space: Space, settings: Mapping[str, Any]) -> Settings:
-    """What is not searched, presets spelt out."""
+def _fixed_settings(metric: str, space: Space, settings: Mapping[str, Any]) -> Settings:
+    """The settings that are not searched; a preset is replaced by the settings it stands for."""
     preset = settings.get("preset")
     known = {} if preset is None else preset_settings(metric, str(preset))
     given = {name: value for name, value in settings.items() if name != "preset"}
@@ -234,120 +320,57 @@ def _fixed(metric: str, space: Space, settings: Mapping[str, Any]) -> Settings:
     return {name: x for name, x in {**known, **given}.items() if name not in space}
 
 
-def _question(
+def _objective(
     sets: Sequence[Judgements],
     level: str | None,
     statistic: str | None,
-    human: str | None,
-    chance: Chance,
-) -> Question:
-    level, statistic = settle(sets, level, statistic)
-    asked = [criteria(judged, level, statistic) for judged in sets]
-    names = list(dict.fromkeys(name for several in asked for name in several))
+    options: StatisticOptions,
+) -> TuningObjective:
+    level, statistic = choose_statistic(sets, level, statistic)
+    several = [criteria(judged, level, statistic) for judged in sets]
+    names = list(dict.fromkeys(name for some in several for name in some))
     if len(names) > 1:
         raise InvalidInput(f"there are several criteria; name one of {', '.join(names)}")
-    return Question(level, statistic, names[0], chance)
+    return TuningObjective(level, statistic, names[0], options)
 
 
-def _drawn(judged: Judgements, rows: int | None, seed: int) -> Judgements:
-    """Whole segments, drawn at random until there are so many rows."""
+def _draw_segments(judged: Judgements, rows: int | None, seed: int) -> Judgements:
+    """Whole segments, drawn at random until there are at least `rows` rows."""
     if rows is None or rows >= len(judged):
         return judged
     sizes = np.bincount(judged.segments)
     order = np.random.default_rng(seed).permutation(len(sizes))
     taken = order[: int(np.searchsorted(np.cumsum(sizes[order]), rows)) + 1]
-    found = judged.only(np.isin(judged.segments, taken))
+    part = judged.only(np.isin(judged.segments, taken))
     drawn = f"{len(taken):,} of {len(sizes):,} segments, drawn at random (seed {seed})"
-    said = f"tuned on {len(found):,} of {len(judged):,} rows: {drawn}"
-    return replace(found, notes=(*found.notes, said))
+    note = f"tuned on {len(part):,} of {len(judged):,} rows: {drawn}"
+    return replace(part, notes=(*part.notes, note))
 
 
-def _warnings(
+def _leakage_warnings(
     train: Sequence[Judgements], tests: Sequence[Judgements], folds: bool
 ) -> Iterator[str]:
-    held = [(apart(train, one), one) for one in train if folds]
-    for others, test in [*held, *((train, test) for test in tests)]:
-        count = shared_rows(others, test)
-        if count:
-            what = f"{count:,} of {len(test):,} rows of {test.name}"
-            yield f"!tuned and tested on the same rows: {what}"
+    held_out = [(fold_training_sets(train, one), one) for one in train if folds]
+    for others, test in [*held_out, *((train, test) for test in tests)]:
+        shared = count_shared_rows(others, test)
+        if shared:
+            what = f"{shared:,} of {len(test):,} rows of {test.name}"
+            yield f"tuned and tested on the same rows: {what}"
     if not tests and not folds:
-        yield "!the figure is that of the tuning rows; only other rows say what it is worth"
+        yield (
+            "the agreement is measured on the rows that the settings were picked on, which is"
+            " optimistic; measure it on other rows, with a test set"
+        )
 
 
-TUNED, DEFAULT = "tuned", "default"
+def count_shared_rows(train: Sequence[Judgements], test: Judgements) -> int:
+    """The number of rows of a set whose hypothesis and references are also in the others."""
+    seen = {row for one in train for row in zip(one.hyps, one.refs, strict=True)}
+    return sum(row in seen for row in zip(test.hyps, test.refs, strict=True))
 
 
-class Fold(NamedTuple):
-    """A set that was held out, and the settings that were picked on the others."""
-
-    set: str
-    settings: Settings
-    value: float
-
-
-@dataclass(frozen=True, eq=False)
-class Tuned:
-    """The best settings of those tried, beside the default, and what they are worth elsewhere.
-
-    `tests` and `held_out` are studies of the tuned and the default metric on sets that had no say
-    in the settings; in the second, each set has settings of its own, `folds`. `fixed` are settings
-    that were not searched. A note that starts with "!" is a warning.
-    """
-
-    metric: str
-    space: Space
-    fixed: Settings
-    question: Question
-    search: str
-    train: tuple[Judgements, ...]
-    trials: tuple[Trial, ...]
-    best: Trial
-    default: Trial
-    folds: tuple[Fold, ...]
-    held_out: Study | None
-    tests: Study | None
-    signatures: tuple[str, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def settings(self) -> Settings:
-        """All that has to be set to have the tuned metric."""
-        return {**self.fixed, **self.best.settings}
-
-    @property
-    def preset(self) -> dict[str, Any]:
-        """The metric, its settings and how they were found, for a file."""
-        return {"metric": self.metric, "settings": named(self.settings), "found": self._record}
-
-    @property
-    def _record(self) -> dict[str, Any]:
-        level, statistic, criterion, chance = self.question
-        return {
-            "statistic": statistic,
-            "level": level,
-            "human": criterion,
-            "value": self.best.value,
-            "default": self.default.value,
-            "search": self.search,
-            "seed": chance.seed,
-            "train": [
-                {"set": one.name, "rows": len(one), "sha256": digest(one), "value": value}
-                for one, value in zip(self.train, self.best.values.values(), strict=True)
-            ],
-            "held_out": _agreements(self.held_out),
-            "tests": _agreements(self.tests),
-            "signature": self.signatures[0],
-            "notes": list(self.notes),
-        }
-
-    def write_preset(self, path: Path) -> None:
-        """Write the settings to a file that `load(metric, preset=...)` takes."""
-        write_preset(path, self.preset)
-
-
-def named(settings: Settings) -> Settings:
-    """The same with encoders by name; one without a name is left to whoever loads the settings."""
+def with_encoder_name(settings: Settings) -> Settings:
+    """Settings with the encoder's name in place of an encoder; one without a name is left out."""
     chosen = settings.get("encoder")
     if chosen is None or isinstance(chosen, str):
         return dict(settings)
@@ -356,27 +379,21 @@ def named(settings: Settings) -> Settings:
     return {**others, "encoder": name} if name else others
 
 
-def digest(judged: Judgements) -> str:
-    """A hash of all texts and of what people said of them."""
-    found = hashlib.sha256(repr((judged.hyps, judged.refs)).encode("utf-8", "surrogatepass"))
+def set_digest(judged: Judgements) -> str:
+    """A hash of all texts and human scores of a set."""
+    digest = hashlib.sha256(repr((judged.hyps, judged.refs)).encode("utf-8", "surrogatepass"))
     for name, values in sorted({**judged.human, **judged.system_human}.items()):
-        found.update(name.encode() + np.ascontiguousarray(values, np.float64).tobytes())
+        digest.update(name.encode() + np.ascontiguousarray(values, np.float64).tobytes())
     if judged.preferences is not None:
-        found.update(np.ascontiguousarray(judged.preferences, np.int64).tobytes())
-    return found.hexdigest()
+        digest.update(np.ascontiguousarray(judged.preferences, np.int64).tobytes())
+    return digest.hexdigest()
 
 
-def shared_rows(train: Sequence[Judgements], test: Judgements) -> int:
-    """How many rows of a set are among those of the others: the same text and references."""
-    seen = {row for one in train for row in zip(one.hyps, one.refs, strict=True)}
-    return sum(row in seen for row in zip(test.hyps, test.refs, strict=True))
-
-
-def joined(studies: Sequence[Study], names: tuple[str, ...]) -> Study:
-    """Studies of the same metrics on a set each, as one; the metrics are called by these names."""
+def join_studies(studies: Sequence[Study], names: tuple[str, ...]) -> Study:
+    """Studies of different sets as one; their metrics, in order, are given these names."""
     first = studies[0]
-    called = [dict(zip(study.metrics, names, strict=True)) for study in studies]
-    both = list(zip(studies, called, strict=True))
+    renamed = [dict(zip(study.metrics, names, strict=True)) for study in studies]
+    both = list(zip(studies, renamed, strict=True))
     return replace(
         first,
         metrics=names,
@@ -398,13 +415,13 @@ def joined(studies: Sequence[Study], names: tuple[str, ...]) -> Study:
     )
 
 
-def _agreements(study: Study | None) -> list[dict[str, Any]]:
-    """Each metric on each set, with the p that the tuned one beats it by chance."""
-    found = []
+def _agreement_records(study: Study | None) -> list[dict[str, Any]]:
+    """Each metric on each set; `p` is one-sided, for the tuned metric agreeing better than it."""
+    records = []
     for one in study.agreements if study else ():
-        p = study.significance.get((one.set, one.human)) if study else None
+        p_values = study.significance.get((one.set, one.human)) if study else None
         place = study.metrics.index(one.metric) if study else 0
-        beaten = None if p is None or place == 0 else float(p[0, place])
-        interval = {"low": one.low, "high": one.high, "rows": one.rows, "p": beaten}
-        found.append({"set": one.set, "metric": one.metric, "value": one.value, **interval})
-    return found
+        p = None if p_values is None or place == 0 else float(p_values[0, place])
+        interval = {"low": one.low, "high": one.high, "rows": one.rows, "p": p}
+        records.append({"set": one.set, "metric": one.metric, "value": one.value, **interval})
+    return records

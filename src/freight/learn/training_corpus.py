@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from freight.core.types import Progress
-from freight.data.files import decoded, lines
+from freight.data.files import decode_lines, lines
 from freight.encoders.words import word_tokenizer
 from freight.errors import InvalidInput
 from freight.learn.java import method_names
@@ -215,7 +215,7 @@ class CorpusSource:
                 for name in sorted(archive.namelist()):
                     if fnmatch(PurePosixPath(name).name, self.members) and name[-1] != "/":
                         with archive.open(name) as stream:
-                            yield decoded(stream, encoding, f"{self.name}/{name}")
+                            yield decode_lines(stream, encoding, f"{self.name}/{name}")
         except zipfile.BadZipFile as error:
             raise InvalidInput(f"{self.name} is not a whole zip file ({error})") from None
 

@@ -1,4 +1,4 @@
-"""The page of a scored corpus: who beats whom, both ends, the effect of length, every row."""
+"""The page of a scored corpus: systems compared, both ends, the effect of length, every row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from freight.core.scoring import Refs, Scorer, pair_up
 from freight.data.corpus import RowOrigins
 from freight.judge.correlation import spearman
 from freight.judge.significance import Interval
-from freight.judge.systems import Standing, standings, system_scores
+from freight.judge.systems import SystemRanking, rank_systems, system_scores
 from freight.report import plots
 from freight.report.explanation import fragment_style
 from freight.report.extremes import BUDGET, Ends, explained, extreme_rows, shown_ends
@@ -46,7 +46,7 @@ class ScoredCorpus:
     places: RowOrigins | None = None
     metrics: Sequence[Scorer] = ()
     columns: Sequence[tuple[str, ...]] = ()
-    known: Sequence[Sequence[Standing]] = ()
+    known: Sequence[Sequence[SystemRanking]] = ()
 
     def __len__(self) -> int:
         return len(self.results[0])
@@ -70,11 +70,11 @@ class ScoredCorpus:
         ]
 
     @cached_property
-    def standings(self) -> Sequence[Sequence[Standing]]:
+    def rankings(self) -> Sequence[Sequence[SystemRanking]]:
         """Systems against each other, by each column shown; nothing where there is one system."""
         if self.known or self.places is None or len(self.places.names) < 2:
             return self.known
-        found = [{x.column: x for x in standings(one, self.places)} for one in self.results]
+        found = [{x.column: x for x in rank_systems(one, self.places)} for one in self.results]
         return [[by[n] for n in names] for by, names in zip(found, self.shown, strict=True)]
 
     @cached_property
@@ -136,7 +136,7 @@ def corpus_page(scored: ScoredCorpus, explain: int = 10) -> str:
         facts=_facts(scored),
         columns=columns,
         table=table,
-        compared=len(scored.standings) > 0,
+        compared=len(scored.rankings) > 0,
         beats=list(_beats(scored)),
         notes=list(_notes(scored)),
         histograms=list(_histograms(scored)),
@@ -170,33 +170,33 @@ def _facts(scored: ScoredCorpus) -> list[str]:
 
 def _lead(scored: ScoredCorpus) -> tuple[str, str]:
     label = scored.labels[0][0]
-    if not scored.standings:
+    if not scored.rankings:
         found = scored.whole[0][scored.shown[0][0]]
         return label, f" is {decimals(found.value)}{_interval(found)}."
-    standing = scored.standings[0][0]
-    first, second = standing.order[:2]
-    value = decimals(standing.scores[first].value)
-    said = verdict(standing.names[second], float(standing.beats[first, second]))
-    return standing.names[first], f" scores best by {label}: {value}. {said}"
+    ranking = scored.rankings[0][0]
+    first, second = ranking.order[:2]
+    value = decimals(ranking.scores[first].value)
+    said = verdict(ranking.names[second], float(ranking.p_values[first, second]))
+    return ranking.names[first], f" scores best by {label}: {value}. {said}"
 
 
 def _interval(found: Interval) -> str:
     if np.isnan(found.low):
         return ""
-    return f", with a 95 % interval from {decimals(found.low)} to {decimals(found.high)}"
+    return f", with a 95 % confidence interval from {decimals(found.low)} to {decimals(found.high)}"
 
 
 def _table(scored: ScoredCorpus) -> tuple[list[str], list[Row]]:
     """Systems by columns, the best on top and marked; or the columns of the only one."""
     labels = [label for several in scored.labels for label in several]
-    if not scored.standings:
+    if not scored.rankings:
         found = zip(scored.whole, scored.shown, strict=True)
         cells = [_cell(scores[name]) for scores, names in found for name in names]
         return ["score"], [Row(*pair) for pair in zip(labels, [(c,) for c in cells], strict=True)]
-    every = [standing for several in scored.standings for standing in several]
+    every = [ranking for several in scored.rankings for ranking in several]
     order = every[0].order
-    cells_of = [[_cell(standing.scores[k]) for standing in every] for k in order]
-    signs = np.array([1.0 if standing.higher else -1.0 for standing in every])
+    cells_of = [[_cell(ranking.scores[k]) for ranking in every] for k in order]
+    signs = np.array([1.0 if ranking.higher else -1.0 for ranking in every])
     names = [every[0].names[k] for k in order]
     return labels, [Row(*pair) for pair in zip(names, placed(cells_of, signs), strict=True)]
 
@@ -206,15 +206,15 @@ def _cell(found: Interval) -> Cell:
 
 
 def _beats(scored: ScoredCorpus) -> Iterator[tuple[str, str]]:
-    for k, several in enumerate(scored.standings):
+    for k, several in enumerate(scored.rankings):
         order, names, label = several[0].order, several[0].names, scored.labels[k][0]
-        p = several[0].beats[np.ix_(order, order)]
-        said = f"p that the row beats the column, {label}"
+        p = several[0].p_values[np.ix_(order, order)]
+        said = f"one-sided p-values, row better than column, {label}"
         yield label, plots.significances(p, [names[k] for k in order], said)
 
 
 def _notes(scored: ScoredCorpus) -> Iterator[str]:
-    for several in scored.standings[:1]:
+    for several in scored.rankings[:1]:
         common, names = several[0].common, several[0].names
         if len(np.unique(common)) > 1:
             least = np.unravel_index(common.argmin(), common.shape)

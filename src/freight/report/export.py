@@ -138,6 +138,7 @@ def study_record(study: Study) -> dict[str, Any]:
         ],
         "sets": [_set(study, judged) for judged in study.sets],
         "signatures": list(study.signatures),
+        "warnings": list(study.warnings),
         "notes": list(study.notes),
     }
 

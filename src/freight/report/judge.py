@@ -80,8 +80,8 @@ def write_judge_report(study: Study, path: Path) -> None:
         higher=higher_is_better(study),
         lead=_lead(study),
         facts=_facts(study),
-        warnings=[note[1:].strip() for note in study.notes if note.startswith("!")],
-        notes=[note for note in study.notes if not note.startswith("!")],
+        warnings=study.warnings,
+        notes=study.notes,
         columns=table_columns(study),
         rows=table_rows(study),
         intervals=[_intervals(study, *key) for key in keys],
@@ -130,7 +130,10 @@ def _verdict(study: Study, best: str, second: str) -> str:
     if len(p) == 1:
         return verdict(second, float(p[0]))
     wins = int((p < 0.05).sum())
-    return f"Its lead over {second}, the next, is significant in {wins or 'none'} of them."
+    return (
+        f"Its lead over {second}, the next, is significant (one-sided p < 0.05) in"
+        f" {wins or 'none'} of them."
+    )
 
 
 def _ranked(study: Study) -> list[tuple[str, float]]:
@@ -169,7 +172,8 @@ def _view(study: Study, name: str, human: str) -> SetView:
     p, r = study.significance.get((name, human)), study.between_metrics.get(name)
     beats = alike = ""
     if p is not None and len(order) > 1:
-        beats = plots.significances(p[index], order, f"p that the row beats the column, {label}")
+        said = f"one-sided p-values, row better than column, {label}"
+        beats = plots.significances(p[index], order, said)
     if r is not None and len(order) > 1:
         alike = plots.correlations(r[index], order, f"metrics against each other, {label}")
     return SetView(label, beats, alike, details)

@@ -135,7 +135,7 @@ def correlations(values: Array, names: Sequence[str], label: str) -> str:
 
 
 def significances(p: Array, names: Sequence[str], label: str, level: float = 0.05) -> str:
-    """The p that the row beats the column by chance alone; what is below the level has colour."""
+    """One-sided p-values, row better than column; those below `level` are coloured."""
     p = np.where(np.eye(len(p), dtype=bool), np.nan, p)
     lit = np.where(p < level, np.sqrt(p), np.nan)
     # From the middle of the scale up, so that black is read on every cell that has a colour.

@@ -134,11 +134,11 @@ def decimals(value: float) -> str:
 
 
 def verdict(second: str, p: float) -> str:
-    """How sure the lead over the next is."""
+    """Whether the lead over the next is significant at 5 %, by a one-sided p-value."""
     if np.isnan(p):
         return f"Next comes {second}."
-    chance = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    return f"Its lead over {second} is {'' if p < 0.05 else 'not '}significant ({chance})."
+    shown = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    return f"Its lead over {second} is {'' if p < 0.05 else 'not '}significant (one-sided {shown})."
 
 
 def _cell(agreement: Agreement | None) -> Cell:
@@ -166,11 +166,11 @@ def show_study(study: Study, console: Console, level: float = 0.05) -> None:
     for table in agreement_tables(study, console.width):
         console.print(table)
     if study.significance:
-        console.print(_beats_table(study, level))
+        console.print(_significance_table(study, level))
+    for warning in study.warnings:
+        console.print(Text(warning, "bold red"), highlight=False, soft_wrap=True)
     for note in study.notes:
-        warning = note.startswith("!")
-        style = "bold red" if warning else ""
-        console.print(Text(note.lstrip("! "), style), highlight=False, soft_wrap=True)
+        console.print(Text(note), highlight=False, soft_wrap=True)
     for signature in study.signatures:
         console.print(Text(signature, "dim"), soft_wrap=True)
 
@@ -222,18 +222,19 @@ def _brief(value: float) -> str:
     return f"{value:.2f}".replace("0.", ".", 1).replace("-", "−")
 
 
-def _beats_table(study: Study, level: float) -> Table:
-    """Who is significantly better than whom: with the p on one column, on how many of several."""
+def _significance_table(study: Study, level: float) -> Table:
+    """Which metric agrees significantly better than which: its p-value, or in how many columns."""
     keys = [key for key in set_criteria(study) if key in study.significance]
     p = np.array([study.significance[key] for key in keys])
     only = column_label(study, *keys[0]) if len(keys) == 1 else f"in how many of {len(keys)}"
-    table = Table(title=f"Who beats whom (p < {level:g}), {only}", title_justify="left")
+    title = f"Significant differences (one-sided p < {level:g}), {only}"
+    table = Table(title=title, title_justify="left")
     table.add_column("metric", overflow="fold")
-    table.add_column("beats", overflow="fold")
+    table.add_column("agrees better than", overflow="fold")
     for k, metric in enumerate(study.metrics):
         wins = (p[:, k] < level).sum(axis=0)
         beaten = [
-            f"{study.metrics[j]} ({_chance(p[0, k, j]) if len(keys) == 1 else wins[j]})"
+            f"{study.metrics[j]} ({_p_value(p[0, k, j]) if len(keys) == 1 else wins[j]})"
             for j in np.argsort(-wins, kind="stable")
             if wins[j]
         ]
@@ -241,5 +242,5 @@ def _beats_table(study: Study, level: float) -> Table:
     return table
 
 
-def _chance(p: float) -> str:
+def _p_value(p: float) -> str:
     return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".", 1)

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from freight.judge.search import Range, Trial
 from freight.judge.study import Study
-from freight.judge.tuning import Tuned
+from freight.judge.tuning import TuningResult
 from freight.report import plots
 from freight.report.html import render, write_page
 from freight.report.tables import (
@@ -36,18 +36,18 @@ _MAPS = "where other parameters vary too, the best over them."
 _STRIPS = "a dot is a setting, and the best one has a ring."
 
 
-def write_tune_report(tuned: Tuned, path: Path) -> None:
+def write_tune_report(tuned: TuningResult, path: Path) -> None:
     """Write the page of a tuning, one file that needs no network."""
     ranked = ranking(tuned)
     page = render(
         "tune.html",
         title=f"Tuning {tuned.metric}",
-        statistic=statistic_name(tuned.question),
-        higher=tuned.question.higher,
+        statistic=statistic_name(tuned.objective),
+        higher=tuned.objective.higher,
         lead=lead(tuned),
         facts=_facts(tuned),
-        warnings=[note[1:].strip() for note in tuned.notes if note.startswith("!")],
-        notes=[note for note in tuned.notes if not note.startswith("!")],
+        warnings=tuned.warnings,
+        notes=tuned.notes,
         settings=settings_rows(tuned),
         studies=[_shown(*one, tuned.notes) for one in _studies(tuned)],
         folds=[(fold.set, words(fold.settings), decimals(fold.value)) for fold in tuned.folds],
@@ -62,16 +62,16 @@ def write_tune_report(tuned: Tuned, path: Path) -> None:
     write_page(page, path)
 
 
-def _facts(tuned: Tuned) -> list[str]:
+def _facts(tuned: TuningResult) -> list[str]:
     rows = sum(map(len, tuned.train))
     pairs = sum(len(x.preferences) for x in tuned.train if x.preferences is not None)
-    found = [level_name(tuned.question), f"{len(tuned.trials):,} settings"]
+    found = [level_name(tuned.objective), f"{len(tuned.trials):,} settings"]
     found.append({"grid": "a grid", "tpe": "a search by TPE"}[tuned.search])
     found.append(f"tuned on {rows:,} texts" + (f", {pairs:,} pairs" if pairs else ""))
     return found
 
 
-def _studies(tuned: Tuned) -> Iterator[tuple[str, Study]]:
+def _studies(tuned: TuningResult) -> Iterator[tuple[str, Study]]:
     if tuned.tests:
         yield "On sets that had no say", tuned.tests
     if tuned.held_out:
@@ -88,7 +88,7 @@ def _shown(title: str, study: Study, said: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _trial(tuned: Tuned, trial: Trial) -> dict[str, Any]:
+def _trial(tuned: TuningResult, trial: Trial) -> dict[str, Any]:
     values = [trial.value, *(trial.values.values() if len(trial.values) > 1 else ())]
     return {
         "settings": [(word(trial.settings[name]), trial.settings[name]) for name in tuned.space],
@@ -97,11 +97,11 @@ def _trial(tuned: Tuned, trial: Trial) -> dict[str, Any]:
     }
 
 
-def _mapped(tuned: Tuned) -> bool:
+def _mapped(tuned: TuningResult) -> bool:
     return tuned.search == "grid" and len(tuned.space) > 1
 
 
-def _pictures(tuned: Tuned) -> Iterator[str]:
+def _pictures(tuned: TuningResult) -> Iterator[str]:
     """Heat maps of each two parameters of a grid, the best over the others; else a strip each."""
     names = list(tuned.space)
     if _mapped(tuned):
@@ -112,22 +112,22 @@ def _pictures(tuned: Tuned) -> Iterator[str]:
             yield _strip(tuned, name)
 
 
-def _landscape(tuned: Tuned, row: str, column: str) -> str:
+def _landscape(tuned: TuningResult, row: str, column: str) -> str:
     values = [list(tuned.space[name].values) for name in (row, column)]
     found = np.full([len(side) for side in values], np.nan)
-    better = np.fmax if tuned.question.higher else np.fmin
+    better = np.fmax if tuned.objective.higher else np.fmin
     for trial in tuned.trials:
         at = values[0].index(trial.settings[row]), values[1].index(trial.settings[column])
         found[at] = better(found[at], trial.value)
     down, across = ([word(value) for value in side] for side in values)
-    return plots.landscape(found, down, across, row, column, tuned.question.higher)
+    return plots.landscape(found, down, across, row, column, tuned.objective.higher)
 
 
-def _strip(tuned: Tuned, name: str) -> str:
+def _strip(tuned: TuningResult, name: str) -> str:
     dimension = tuned.space[name]
     chosen = [trial.settings[name] for trial in tuned.trials]
     values: Array = np.array([trial.value for trial in tuned.trials])
-    title, higher = statistic_name(tuned.question), tuned.question.higher
+    title, higher = statistic_name(tuned.objective), tuned.objective.higher
     if isinstance(dimension, Range):
         places = np.array(chosen, np.float64)
         return plots.strip(places, values, title, name, (), dimension.log, higher)
@@ -139,7 +139,7 @@ def _strip(tuned: Tuned, name: str) -> str:
 _BEST = 5
 
 
-def show_tuned(tuned: Tuned, console: Console) -> None:
+def show_tuned(tuned: TuningResult, console: Console) -> None:
     """Print all that there is to say in lines."""
     console.print(_best_table(tuned))
     if tuned.folds:
@@ -151,16 +151,17 @@ def show_tuned(tuned: Tuned, console: Console) -> None:
             console.print(_chance_table(study))
     studies = [study for study in (tuned.held_out, tuned.tests) if study]
     notes = [*tuned.notes, *(note for study in studies for note in study.notes)]
+    for warning in tuned.warnings:
+        console.print(Text(warning, "bold red"), highlight=False, soft_wrap=True)
     for note in dict.fromkeys(notes):
-        style = "bold red" if note.startswith("!") else ""
-        console.print(Text(note.lstrip("! "), style), highlight=False, soft_wrap=True)
+        console.print(Text(note), highlight=False, soft_wrap=True)
     for signature in tuned.signatures:
         console.print(Text(signature, "dim"), soft_wrap=True)
 
 
-def _best_table(tuned: Tuned) -> Table:
+def _best_table(tuned: TuningResult) -> Table:
     """The first few settings, and the default."""
-    asked = f"{statistic_name(tuned.question)}, {level_name(tuned.question)}"
+    asked = f"{statistic_name(tuned.objective)}, {level_name(tuned.objective)}"
     table = Table(title=f"{tuned.metric}: {len(tuned.trials):,} settings, {asked}")
     for name in tuned.space:
         table.add_column(name, overflow="fold")
@@ -175,31 +176,31 @@ def _best_table(tuned: Tuned) -> Table:
     return table
 
 
-def _fold_table(tuned: Tuned) -> Table:
+def _fold_table(tuned: TuningResult) -> Table:
     table = Table("held out", "settings picked on the others", title="Folds")
-    table.add_column(f"{statistic_name(tuned.question)} there", justify="right")
+    table.add_column(f"{statistic_name(tuned.objective)} there", justify="right")
     for fold in tuned.folds:
         table.add_row(*map(Text, (fold.set, words(fold.settings), decimals(fold.value))))
     return table
 
 
 def _chance_table(study: Study) -> Table:
-    table = Table("set", "against", "p", title=f"Is {study.metrics[0]} better?")
+    table = Table("set", "against", "one-sided p", title=f"Is {study.metrics[0]} better?")
     for row in chances(study):
         table.add_row(*map(Text, row))
     return table
 
 
-def ranking(tuned: Tuned) -> list[Trial]:
+def ranking(tuned: TuningResult) -> list[Trial]:
     """The trials, the best first, those without a number last."""
-    sign = -1 if tuned.question.higher else 1
+    sign = -1 if tuned.objective.higher else 1
     values = np.array([trial.value for trial in tuned.trials])
     return [tuned.trials[k] for k in np.argsort(sign * values, kind="stable")]
 
 
-def lead(tuned: Tuned) -> tuple[str, str]:
+def lead(tuned: TuningResult) -> tuple[str, str]:
     """The settings, and the figure to go by: of other rows where there are any."""
-    statistic = statistic_name(tuned.question)
+    statistic = statistic_name(tuned.objective)
     study = tuned.tests or tuned.held_out
     if study is None:
         where = "on the tuning rows"
@@ -213,7 +214,7 @@ def lead(tuned: Tuned) -> tuple[str, str]:
     return words(tuned.best.settings), figures
 
 
-def settings_rows(tuned: Tuned) -> list[tuple[str, str, str]]:
+def settings_rows(tuned: TuningResult) -> list[tuple[str, str, str]]:
     """Each parameter that was searched: its name, what was tried, and what was picked."""
     return [
         (name, _tried(dimension.values, isinstance(dimension, Range)), word(picked))
@@ -233,7 +234,7 @@ def word(value: Any) -> str:
 
 
 def chances(study: Study) -> list[tuple[str, str, str]]:
-    """For each set and each metric but the tuned one, the p that the tuned one is no better."""
+    """By set and other metric, the one-sided p-value of the tuned metric agreeing better."""
     found = []
     for key in set_criteria(study):
         p = study.significance.get(key)

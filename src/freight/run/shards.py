@@ -23,7 +23,7 @@ from freight.core.result import Result, flag_kind
 from freight.core.scoring import Scorer, score_stream
 from freight.core.types import Progress
 from freight.data import Corpus
-from freight.data.tables import encoded
+from freight.data.tables import encode_table
 from freight.transport.types import Array
 
 SHARD_SIZE = 20_000
@@ -89,7 +89,7 @@ class ShardTask:
                 yield self._finish(begun.popleft(), [one.only(np.arange(size)) for one in whole])
 
     def _finish(self, shard: Shard, results: Sequence[Result]) -> FinishedShard:
-        content = encoded(
+        content = encode_table(
             self.ending, self.notes, table_columns(shard.row_names, self.columns, results)
         )
         record = ShardRecord(

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from freight.core.pipeline import Segment
 from freight.core.result import Result
-from freight.data.files import Row, decoded, parse_rows
+from freight.data.files import Row, decode_lines, parse_rows
 from freight.errors import InvalidInput
 from freight.explain.comparison import compare
 from freight.explain.explanation import Explanation
@@ -214,7 +214,7 @@ def table(results: Sequence[Result], kind: str) -> str:
 def _rows(content: bytes, kind: str) -> Iterator[Row]:
     stream = io.BytesIO(content)
     try:
-        yield from parse_rows(decoded(stream, "utf-8", _SHOWN), f".{kind}", _SHOWN)
+        yield from parse_rows(decode_lines(stream, "utf-8", _SHOWN), f".{kind}", _SHOWN)
     except RecursionError:
         raise InvalidInput(f"{_SHOWN} is nested too deeply") from None
 
