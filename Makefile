@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint docs notebooks bench reproduction studies soak dist wheels minimum newest clean
+.PHONY: demo test lint docs readme notebooks bench reproduction studies soak dist wheels minimum newest clean
 
 demo: .venv/ready
 	@$(BIN)/python examples/first_plan.py
@@ -13,8 +13,9 @@ demo: .venv/ready
 		-m lazy-emd -m bary-score -m wrd-score -m std -o build/demo.html
 
 test: .venv/ready-dev lint
-	@# two workers with a thread each: more threads than cores would wait for one another
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	@# Two workers with one thread each: more threads than cores would wait for one another.
+	@# A file stays with one worker, so that its fixtures are made once; the slow folders are first.
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: .venv/ready-dev
 	$(BIN)/ruff format --check .
@@ -24,6 +25,9 @@ lint: .venv/ready-dev
 docs: .venv/ready-dev
 	@# a site that fetches nothing: build/site/index.html; a dead link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+readme: .venv/ready-dev
+	$(BIN)/python docs/_site/readme.py
 
 notebooks: .venv/ready-dev
 	$(BIN)/python docs/_site/executing.py notebooks/*.ipynb
@@ -47,9 +51,10 @@ studies: .venv/ready-dev
 	$(BIN)/python benchmarks/studies/figures.py
 
 soak: .venv/ready-dev
-	FREIGHT_KILLS=100 $(BIN)/python -m pytest -q tests/encoding/test_cached.py -k killed
+	FREIGHT_KILLS=100 $(BIN)/python -m pytest -q tests/encoders -k killed
 	FREIGHT_KILLS=200 FREIGHT_KILL_LOG=benchmarks/results/kills.jsonl \
 		$(BIN)/python -m pytest -q tests/run/test_killed.py
+	FREIGHT_BITS=250 $(BIN)/python -m pytest -q tests/core/test_bits.py
 	FREIGHT_FUZZ=20000 $(BIN)/python -m pytest -q tests/test_fuzz.py
 	FREIGHT_SOAK_SECONDS=600 $(BIN)/python -m pytest -q -s tests/serve/test_soak.py
 

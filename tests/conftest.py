@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
 DATA = Path(os.environ.get("FREIGHT_DATA", Path(__file__).parents[2] / "shared"))
 
 
@@ -24,5 +23,5 @@ def data() -> Path:
 @pytest.fixture(scope="session")
 def published(data: Path) -> dict[str, Any]:
     """Stored scores of published implementations, with the pairs that they scored."""
-    found: dict[str, Any] = json.loads((data / "golden/published.json").read_text())
-    return found
+    stored: dict[str, Any] = json.loads((data / "golden/published.json").read_text())
+    return stored

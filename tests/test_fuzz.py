@@ -1,6 +1,6 @@
-"""Texts that nobody would write, through scores, explanations and pages: all come out, as texts.
+"""Texts that nobody would write can be scored, explained and shown in a page.
 
-`FREIGHT_FUZZ` says how many texts are tried.
+`FREIGHT_FUZZ` is the number of texts.
 """
 
 import json
@@ -64,9 +64,10 @@ def check_page(made: str, our_scripts: int) -> Elements:
 
 
 def check_result(result: Result) -> None:
-    """Everything has a score that its column allows, or a flag that says why not."""
+    """Every text has a finite score, or a flag that says why not; the scores tell texts apart."""
     for column in result.columns:
         values = result[column.name]
+        assert len(np.unique(values[np.isfinite(values)])) > 5
         assert not np.isinf(values).any()
         for k in np.flatnonzero(np.isnan(values)):
             assert result.flags[k]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import freight
+from freight.core.types import Encoder
 
 Published = dict[str, Any]
 PENALTIES = [(0.23, 0.31), (0.009, 0.95), (0.018, 0.97)]
@@ -25,8 +26,10 @@ def score(published: Published, name: str, **parameters: Any) -> freight.Result:
         ("bert-score layer 4 idf", {"layer": 4, "idf": "ref"}),
     ],
 )
-def test_bert_score(published: Published, key: str, parameters: dict[str, Any]) -> None:
-    result = score(published, "bert-score", **parameters)
+def test_bert_score(
+    published: Published, embedded: Encoder, key: str, parameters: dict[str, Any]
+) -> None:
+    result = score(published, "bert-score", encoder=embedded, **parameters)
     for column, expected in published["scores"][key].items():
         np.testing.assert_allclose(result[column], expected, rtol=0, atol=1e-5)
 
@@ -59,15 +62,15 @@ def test_wrd_score(published: Published, data: Path, name: str) -> None:
         np.testing.assert_allclose(result[column], expected, rtol=0, atol=1e-6)
 
 
-def test_mover_score(published: Published) -> None:
-    result = score(published, "mover-score")
+def test_mover_score(published: Published, embedded: Encoder) -> None:
+    result = score(published, "mover-score", encoder=embedded)
     expected = published["scores"]["mover-score second version"]["similarity"]
     np.testing.assert_allclose(result["similarity"], expected, rtol=0, atol=5e-4)
 
 
 @pytest.mark.parametrize("layer", [4, 6])
-def test_emd(published: Published, layer: int) -> None:
-    result = score(published, "emd", layer=layer)
+def test_emd(published: Published, embedded: Encoder, layer: int) -> None:
+    result = score(published, "emd", encoder=embedded, layer=layer)
     expected = published["scores"][f"emd layer {layer}"]["distance"]
     np.testing.assert_allclose(result["transport"], expected, rtol=0, atol=1e-6)
     np.testing.assert_array_equal(result["objective"], result["transport"])
@@ -75,13 +78,16 @@ def test_emd(published: Published, layer: int) -> None:
 
 @pytest.mark.parametrize("layer", [4, 6])
 @pytest.mark.parametrize(("hyp", "ref"), PENALTIES)
-def test_lazy_emd(published: Published, layer: int, hyp: float, ref: float) -> None:
-    result = score(published, "lazy-emd", layer=layer, hyp=hyp, ref=ref)
+def test_lazy_emd(
+    published: Published, embedded: Encoder, layer: int, hyp: float, ref: float
+) -> None:
+    settings = {"encoder": embedded, "layer": layer, "hyp": hyp, "ref": ref}
+    result = score(published, "lazy-emd", **settings)
     stored = published["scores"]
     key = f"lazy-emd {hyp} {ref} layer {layer}"
     for column, expected in stored[f"{key}, entropy kernel, no cut (POT)"].items():
         np.testing.assert_allclose(result[column], expected, rtol=0, atol=1e-6)
-    authors = score(published, "lazy-emd", layer=layer, hyp=hyp, ref=ref, preset="authors")
+    authors = score(published, "lazy-emd", **settings, preset="authors")
     theirs = np.array(stored[key]["distance"])
     np.testing.assert_allclose(authors["transport"], theirs, rtol=0, atol=1e-6)
     assert (authors["transport"] <= result["transport"] + 1e-9).all()

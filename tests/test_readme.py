@@ -1,55 +1,106 @@
-"""The first example in the README runs, and says what it says."""
+"""What the README shows is what the library does: code, output, tables, picture, citation."""
 
+import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import freight
+import readme
 from freight.metrics import METRICS
+from written import PAGES, blocks_of
 
-PAGES = {"wrd-score-code": "wrd-score", "s+wms": "sms"}
-README = Path(__file__).parent.parent / "README.md"
-
-
-@pytest.mark.skipif(not README.exists(), reason="the README is not part of an installed package")
-def test_the_first_example() -> None:
-    text = README.read_text()
-    block = text.split("## A first example of the core")[1].split("\n\nA problem says")[0]
-    code = "\n".join(line[4:] for line in block.splitlines() if line.startswith("    "))
-    names: dict[str, object] = {}
-    exec(code, names)
-    claimed = re.search(r"plan\.transport\s+# ([\d.]+)", code)
-    assert claimed is not None
-    assert names["plan"].transport == pytest.approx(float(claimed[1]), abs=0.005)  # type: ignore[attr-defined]
-    assert np.asarray(names["lazy"].flow).sum() < 1  # type: ignore[attr-defined]
+PAGE_OF = {"wrd-score-code": "wrd-score", "s+wms": "sms"}
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+RESULTS = ROOT / "benchmarks/results"
+pytestmark = pytest.mark.skipif(not README.exists(), reason="there is no README beside a package")
 
 
-@pytest.mark.skipif(not README.exists(), reason="the README is not part of an installed package")
-def test_the_scoring_example() -> None:
-    block = README.read_text().split("In Python:")[1].split("| metric |")[0]
-    code = "\n".join(line[4:] for line in block.splitlines() if line.startswith("    "))
-    names: dict[str, object] = {}
-    exec(code, names)
-    assert set(names["result"].system) == {"transport", "objective"}  # type: ignore[attr-defined]
+def test_its_examples_are_shown_with_their_output() -> None:
+    """That they print it is checked with all other pages, in tests/docs."""
+    blocks = blocks_of(README)
+    assert [b.language for b in blocks if b.printed is not None] == ["python", "sh", "python"]
+    assert [block.reason for block in blocks if block.reason] == []
+    assert README in PAGES
+
+
+def test_the_point_comes_first() -> None:
+    """One sentence, how to install it, three lines of Python and one command, in this order."""
+    text = README.read_text("utf-8")
+    marks = ("by optimal transport", "pip install", "import freight", "freight score", "flow.svg")
+    places = [text.index(mark) for mark in marks]
+    assert places == sorted(places)
+    assert text[: places[-1]].count("\n") < 60
+    assert {"make demo", "make test"} <= set(re.findall(r"make \w+", text))
+
+
+def test_its_tables_are_generated_from_stored_results() -> None:
+    assert readme.fill_in(README.read_text("utf-8")) == README.read_text("utf-8"), "make readme"
+
+
+def test_stored_agreement_is_that_of_the_reproduction() -> None:
+    stored = json.loads((RESULTS / "agreement.json").read_text("utf-8"))
+    page = (ROOT / "docs/reproduction.md").read_text("utf-8")
+    section = page.split("\n## ")[-1].split("**e5**")[0]
+    lines = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
+    table = [[re.sub(r"</?u>|\*\*", "", cell).strip() for cell in line] for line in lines]
+    heads, rows = table[0], {line[0]: line for line in table[2:]}
+    for metric in stored["metrics"].values():
+        for column, value in metric["values"].items():
+            shown = rows[metric["row"]][heads.index(column)]
+            assert float(shown.replace("−", "-")) == value
+
+
+def test_stored_speeds_are_those_of_the_pages() -> None:
+    stored = json.loads((RESULTS / "speed.json").read_text("utf-8"))
+    gpu, solvers = ((ROOT / f"docs/{page}.md").read_text("utf-8") for page in ("gpu", "solvers"))
+    for name, speed in stored["text"]["values"].items():
+        assert f"| `{name}` | {speed:,} |" in gpu
+    package = stored["text"]["package"]
+    for number in (package["float32"], package["float16"], package["ours"]):
+        assert f"{number:,}" in gpu
+    for ratio in stored["solvers"]["values"].values():
+        assert f"| {ratio} |" in solvers
+
+
+def test_the_picture_is_the_one_that_the_library_draws() -> None:
+    import figures_flow
+
+    stored = (ROOT / "docs/figures/flow.svg").read_text("utf-8")
+    drawn = figures_flow.flow()
+    number = re.compile(r"-?\d+\.\d+")
+    assert number.sub("#", drawn) == number.sub("#", stored)
+    values = [[float(x) for x in number.findall(text)] for text in (drawn, stored)]
+    assert values[0] == pytest.approx(values[1], abs=0.2)
+
+
+def test_the_citation_is_that_of_the_citation_file() -> None:
+    text, facts = README.read_text("utf-8"), (ROOT / "CITATION.cff").read_text("utf-8")
+    for name in ("title", "version", "license"):
+        stated = re.search(rf"^  {name}\s*= {{(.*)}},?$", text, re.MULTILINE)
+        fact = re.search(rf'^{name}: "?(.*?)"?$', facts, re.MULTILINE)
+        assert stated is not None
+        assert fact is not None
+        assert stated[1] == fact[1]
 
 
 def test_every_metric_is_in_the_readme() -> None:
-    text = re.sub(r"\s", " ", README.read_text())
+    text = re.sub(r"\s", " ", README.read_text("utf-8"))
     for name in METRICS:
         assert f"`{name}`" in text
 
 
 @pytest.mark.parametrize("name", METRICS)
 def test_every_metric_has_a_page_that_names_its_presets(name: str) -> None:
-    folder = README.parent / "docs/metrics"
-    title = PAGES.get(name, name if "encoder" in freight.parameters(name) else "lexical")
-    page = (folder / f"{title}.md").read_text()
+    folder = ROOT / "docs/metrics"
+    title = PAGE_OF.get(name, name if "encoder" in freight.parameters(name) else "lexical")
+    page = (folder / f"{title}.md").read_text("utf-8")
     assert name in page
     for heading in ("## When to use it", "## How ours differs from", "## Parameters"):
         assert heading in page
     assert ">>> import freight" in page
     for preset in freight.presets(name):
         assert f"`{preset}`" in page
-    assert f"({title}.md)" in (folder / "README.md").read_text()
+    assert f"({title}.md)" in (folder / "README.md").read_text("utf-8")

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import figures_bary
+import figures_flow
 import figures_lazy
 import figures_prices
 import freight
@@ -35,6 +36,7 @@ def main() -> None:
     pictures = {
         "bary-interpolation.svg": figures_bary.interpolation(),
         "bary-layers.svg": figures_bary.layers(),
+        "flow.svg": figures_flow.flow(),
         "lazy-matchings.svg": figures_lazy.matchings(),
         "prices.svg": figures_prices.prices(),
     }

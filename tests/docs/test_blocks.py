@@ -9,7 +9,7 @@ import written
 from written import Block, blocks_of
 
 CODE = {page: blocks_of(page) for page in written.PAGES}
-RUN = [page for page, found in CODE.items() if any(block.reason is None for block in found)]
+RUN = [page for page, blocks in CODE.items() if any(block.reason is None for block in blocks)]
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(written.ROOT)))
@@ -26,23 +26,27 @@ def test_there_is_code_to_run() -> None:
 
 
 @pytest.mark.parametrize(
-    "block",
+    ("block", "error"),
     [
-        Block("sh", "rm -r everything\n", None, None),
-        Block("sh", "make nothing\n", None, None),
-        Block("sh", "pip install 'freight[nothing]'\n", None, None),
-        Block("sh", "freight score missing.txt examples/ref.txt -m chrf\n", None, None),
-        Block("sh", "freight version\n", "freight of long ago\n", None),
-        Block("python", "print(1 + 1)\n", "3\n", None),
-        Block("python", "assert 1 > 2\n", None, None),
+        (Block("sh", "rm -r everything\n", None, None), AssertionError),
+        (Block("sh", "make nothing\n", None, None), AssertionError),
+        (Block("sh", "pip install 'freight[nothing]'\n", None, None), AssertionError),
+        (
+            Block("sh", "freight score missing.txt examples/ref.txt -m chrf\n", None, None),
+            AssertionError,
+        ),
+        (Block("sh", "freight version\n", "freight of long ago\n", None), AssertionError),
+        (Block("python", "print(1 + 1)\n", "3\n", None), AssertionError),
+        (Block("python", "assert 1 > 2\n", None, None), AssertionError),
+        (Block("python", "missing\n", None, None), NameError),
     ],
 )
-def test_what_is_not_true_is_noticed(block: Block, desk: Path) -> None:
-    with pytest.raises(Exception):  # noqa: B017, PT011
+def test_what_is_not_true_is_noticed(block: Block, error: type[Exception], desk: Path) -> None:
+    with pytest.raises(error):
         written.run(block, {})
 
 
-def test_reasons_are_given_for_what_is_left_out() -> None:
-    left = [block for found in CODE.values() for block in found if block.reason is not None]
-    assert all(len(block.reason or "") > 10 for block in left)
-    assert len(left) < 20
+def test_reasons_are_given_for_what_is_not_run() -> None:
+    skipped = [block for blocks in CODE.values() for block in blocks if block.reason is not None]
+    assert all(len(block.reason or "") > 10 for block in skipped)
+    assert len(skipped) < 20

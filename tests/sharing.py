@@ -1,0 +1,107 @@
+"""What costs much to make and never changes is made once for each process of a test run.
+
+The weights of the embedded encoder, its tokenizer and what standardisation fits to it are read and
+computed for the first metric that needs them; each later one gets the same objects. Nothing that a
+test checks is skipped: texts are encoded and problems are solved as often as they are asked for.
+A test of loading itself asks for the fixture `unshared`.
+"""
+
+from collections.abc import Callable, Hashable, Iterator
+from functools import cached_property
+from typing import Any
+
+import pytest
+
+import freight
+from freight.core.pooling import Standardised
+from freight.core.types import Encoder
+from freight.encoders.cache.memory import Remembered
+from freight.encoders.loading import EMBEDDED
+from freight.encoders.transformer import Transformer
+
+SLOW = (
+    "tests/run/",
+    "tests/docs/",
+    "docs/",
+    "tests/serve/",
+    "tests/release/",
+    "tests/interop/",
+    "tests/encoders/",
+)
+"""Begun first, so that workers which take one file after the other end at about the same time."""
+
+
+class Sharing:
+    """Computed attributes of equal objects, kept for all of them."""
+
+    def __init__(self) -> None:
+        self._originals: list[tuple[type, str, Any]] = []
+
+    def share(self, owner: type, name: str, wanted: Callable[[Any], Hashable | None]) -> None:
+        """Compute an attribute once for each key; where the key is None, for each object."""
+        original = owner.__dict__[name]
+        known: dict[Hashable, Any] = {}
+
+        def shared(self: Any) -> Any:
+            key = wanted(self)
+            if key is None:
+                return original.func(self)
+            if key not in known:
+                known[key] = original.func(self)
+            return known[key]
+
+        replacement = cached_property(shared)
+        replacement.__set_name__(owner, name)
+        self._originals.append((owner, name, original))
+        setattr(owner, name, replacement)
+
+    def stop(self) -> None:
+        """Put the attributes back as they were."""
+        while self._originals:
+            setattr(*self._originals.pop())
+
+    def start(self) -> None:
+        """Share the embedded encoder, and what is computed from it."""
+        for name in _computed(Transformer):
+            if "device" not in name:  # the one that there is depends on what a test pretends
+                self.share(Transformer, name, _embedded)
+        for name in _computed(Standardised):
+            self.share(Standardised, name, lambda pooling: _embedded(pooling.encoder) and pooling)
+
+
+def _computed(owner: type) -> list[str]:
+    return [name for name, value in vars(owner).items() if isinstance(value, cached_property)]
+
+
+def _embedded(encoder: Any) -> Hashable | None:
+    known = isinstance(encoder, Transformer) and encoder.name == EMBEDDED
+    return encoder if known else None
+
+
+_SHARING = Sharing()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared() -> Iterator[None]:
+    _SHARING.start()
+    yield
+    _SHARING.stop()
+
+
+@pytest.fixture
+def unshared() -> Iterator[None]:
+    """Everything is loaded anew inside this test."""
+    _SHARING.stop()
+    yield
+    _SHARING.start()
+
+
+@pytest.fixture(scope="session")
+def embedded() -> Encoder:
+    """The embedded encoder; a text that several tests score is encoded once."""
+    return Remembered(freight.encoder(EMBEDDED))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The slow folders first; within a folder the order stays."""
+    items.sort(key=lambda item: not item.nodeid.startswith(SLOW))
