@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import freight
-from asking import Question, Store, chance_over, parted
+from asking import Question, Store, combined_p, differ_significantly
 from freight.data.judgement_files import read_judgements
 from freight.judge.pairwise import darr_tau
 from layout import Untrue, checked, number, table
@@ -60,8 +60,8 @@ def test_a_question_takes_its_rows_and_all_metrics(store: Store) -> None:
     r = np.corrcoef(noise, judged.human["da_z"][rows])[0, 1]
     assert panel.values["chrf:score"] == pytest.approx(r)
     assert panel.p("freight:score", "bert-score:f1") < 0.01
-    assert parted([panel], "bert-score:f1", "freight:score")
-    assert chance_over([panel], "chrf:score", "freight:score") > 0.95
+    assert differ_significantly([panel], "bert-score:f1", "freight:score")
+    assert combined_p([panel], "chrf:score", "freight:score") > 0.95
 
 
 def test_means_leave_out_pairs_from_english(store: Store) -> None:

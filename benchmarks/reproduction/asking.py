@@ -1,4 +1,4 @@
-"""Scores from disk, and how well they agree with people on one question."""
+"""Stored scores, and how well they agree with people: a statistic on one set per question."""
 
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ class Store:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Metrics on the rows of one question; without any where the set was not scored.
+    """The metrics on the rows of one question; empty if the set was not scored.
 
-    A row that a metric could not score is left out for that metric alone, and for those that it is
+    A row that a metric could not score is left out for this metric, and for a metric that it is
     compared with.
     """
 
@@ -114,7 +114,7 @@ class Panel:
         }
 
     def p(self, first: str, second: str) -> float:
-        """One-sided: that the first beats the second by chance."""
+        """One-sided p-value of the first agreeing better, under equal agreement."""
         one, other = sorted((first, second))
         return float(
             self._matrix(one, other)[0, 1] if first == one else self._matrix(one, other)[1, 0]
@@ -129,20 +129,21 @@ class Panel:
         usable = np.logical_and.reduce([np.isfinite(self.scores[label]) for label in labels])
         _, _, level, statistic, criterion = self.question
         assert self.judged is not None, "there are no scores without a set"
-        found = comparison_of(self.judged, usable, level, statistic, criterion, StatisticOptions())
-        assert isinstance(found, ResampledComparison), self.question
-        return found
+        options = StatisticOptions()
+        comparison = comparison_of(self.judged, usable, level, statistic, criterion, options)
+        assert isinstance(comparison, ResampledComparison), self.question
+        return comparison
 
 
-def chance_over(panels: list[Panel], first: str, second: str) -> float:
-    """One-sided p that the first beats the second; of several panels by Stouffer's method."""
+def combined_p(panels: list[Panel], first: str, second: str) -> float:
+    """One-sided p-value of the first agreeing better; panels are combined by Stouffer."""
     ps = np.clip([panel.p(first, second) for panel in panels], 1e-12, 1 - 1e-12)
     return float(stats.combine_pvalues(ps, "stouffer").pvalue)
 
 
-def parted(panels: list[Panel], first: str, second: str) -> bool:
-    """Whether two metrics differ, two-sided, at .05."""
-    return min(chance_over(panels, *pair) for pair in ((first, second), (second, first))) < 0.025
+def differ_significantly(panels: list[Panel], first: str, second: str) -> bool:
+    """Whether two metrics differ at the 5 % level, two-sided."""
+    return min(combined_p(panels, *pair) for pair in ((first, second), (second, first))) < 0.025
 
 
 @cache

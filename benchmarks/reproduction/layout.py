@@ -1,4 +1,4 @@
-"""Markdown: numbers as the papers print them, tables that mark the best, true sentences."""
+"""Markdown: numbers as the papers print them, tables that mark the best, checked sentences."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,24 +8,24 @@ Values = Mapping[str, float]
 
 
 class Untrue(Exception):
-    """A sentence of the page that the numbers no longer bear out."""
+    """A sentence of the page that its numbers no longer support."""
 
 
 def checked(holds: bool, sentence: str) -> str:
-    """The sentence, if it is true: what is written by hand cannot outlive its numbers."""
+    """The sentence if it is true; sentences written by hand are checked against the numbers."""
     if not holds:
-        raise Untrue(f"the scores do not bear this out any more, so rewrite it: {sentence}")
+        raise Untrue(f"the scores no longer support this sentence; rewrite it: {sentence}")
     return sentence
 
 
-def said(claim: str, holds: bool, sure: bool = True) -> str:
-    """A claim of a paper, and what became of it: for sure, or within the noise."""
-    doubt = "" if sure else ", but not significantly"
+def verdict(claim: str, holds: bool, significant: bool = True) -> str:
+    """Whether a claim of a paper holds here, and whether the difference is significant."""
+    doubt = "" if significant else ", but the difference is not significant"
     return f"{claim} **{'holds' if holds else 'does not hold'}**{doubt}"
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Without a nought before the point, with a true minus sign; a dash for what is not there."""
+    """Without a zero before the point, with a true minus sign; a dash for nan."""
     if math.isnan(value):
         return "–"
     value = round(value, digits) + 0.0  # the sum makes −0 a 0
@@ -33,8 +33,8 @@ def number(value: float, digits: int = 3) -> str:
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
-def chance(p: float) -> str:
-    """A p-value."""
+def p_value(p: float) -> str:
+    """A p-value with three digits, or a bound of it."""
     return "< .001" if p < 0.001 else "> .999" if p > 0.999 else number(p)
 
 

@@ -1,4 +1,4 @@
-"""Write docs/reproduction.md out of scores: published figures beside ours, and who beats whom.
+"""Write docs/reproduction.md from scores: published figures beside ours, and which order holds.
 
     python benchmarks/reproduction/page.py SCORES -o docs/reproduction.md
 
@@ -50,10 +50,11 @@ def head(store: Store) -> Iterator[str]:
         ],
     )
     yield (
-        "The best of a column is **bold**, the second <u>underlined</u>; – was not computed. What "
-        "is significant is so two-sided at .05, one comparison at a time: by Williams' test for "
-        "Pearson over segments, else by 1,000 paired permutations; of several language pairs, "
-        "combined by Stouffer's method."
+        "The best of a column is **bold**, the second <u>underlined</u>; – was not computed. A "
+        "difference is called significant at the 5 % level, two-sided and without correction for "
+        "multiple comparisons: by Williams' test for Pearson's r over segments, else by a paired "
+        "permutation test with 1,000 permutations; p-values of several language pairs are combined "
+        "by Stouffer's method."
     )
     for metric, count in store.unscored().items():
         yield f"`{metric}` could not score {count} rows of all files: left out for it alone."

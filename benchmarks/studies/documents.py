@@ -90,21 +90,21 @@ def scored(judged: Judgements, folder: str | None) -> dict[str, Array]:
 
 
 def table(judged: Judgements, scores: dict[str, Array], resamples: int) -> str:
-    """A row a metric: on each level Pearson x 100, its interval, and p that it beats the base."""
+    """A row per metric: by level Pearson x 100, its interval, and one-sided p against the base."""
     lines = [f"{len(judged)} rows, {len(np.unique(judged.segments))} articles", ""]
     lines += ["| metric | " + " | ".join(f"{level} | p" for level in LEVELS) + " |"]
     lines += ["| --- |" + " ---: |" * 2 * len(LEVELS)]
     every = np.ones(len(judged), bool)
-    criterion, chance = judged.criterion(), StatisticOptions(resamples)
+    criterion, options = judged.criterion(), StatisticOptions(resamples)
     for name, values in scores.items():
         cells = []
         for level in LEVELS:
-            asked = comparison_of(judged, every, level, "pearson", criterion, chance)
+            asked = comparison_of(judged, every, level, "pearson", criterion, options)
             assert asked is not None
             found = asked.interval(values)
             cells.append(f"{_x(found.value)} ({_x(found.low)} to {_x(found.high)})")
-            beats = None if name == BASE else asked.p_values(np.array([values, scores[BASE]]))
-            cells.append("" if beats is None else f"{beats[0, 1]:.3f}")
+            p = None if name == BASE else asked.p_values(np.array([values, scores[BASE]]))
+            cells.append("" if p is None else f"{p[0, 1]:.3f}")
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -105,7 +105,7 @@ def sampled(rows: int, seed: int) -> Judgements:
 
 
 def table(judged: Judgements, scores: dict[str, Array], resamples: int) -> str:
-    """Pearson x 100 over all rows with its interval, and p that a metric beats the first."""
+    """Pearson x 100 over all rows with its interval, and one-sided p against the first metric."""
     lines = [f"| {len(judged)} rows | Pearson | p against the first |", "| --- | ---: | ---: |"]
     every, first = np.ones(len(judged), bool), next(iter(scores.values()))
     for name, values in scores.items():
@@ -114,8 +114,8 @@ def table(judged: Judgements, scores: dict[str, Array], resamples: int) -> str:
         )
         assert asked is not None
         found = asked.interval(values)
-        beats = None if values is first else asked.p_values(np.array([values, first]))
-        p = "" if beats is None else f"{beats[0, 1]:.3f}"
+        p_values = None if values is first else asked.p_values(np.array([values, first]))
+        p = "" if p_values is None else f"{p_values[0, 1]:.3f}"
         shown = " ".join(f"{100 * x:.1f}" for x in (found.value, found.low, found.high))
         lines.append("| {} | {} ({} to {}) | {} |".format(name, *shown.split(), p))
     return "\n".join(lines) + "\n"

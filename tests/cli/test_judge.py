@@ -94,7 +94,7 @@ def test_rows_and_sets_can_be_chosen(
     found = json.loads(capsys.readouterr().out)
     assert found["sets"][0]["rows"] == 5
     assert "only rows where system is amber" in found["notes"]
-    assert any("from 0 to 100" in note for note in found["notes"])
+    assert any("from [0, 100] to [0, 1]" in note for note in found["notes"])
 
 
 MISTAKES = {
@@ -105,13 +105,13 @@ MISTAKES = {
     "only preferences": (["pairs.jsonl", "--level", "segment"], "has no ratings for level segment"),
     "unrated": (["unrated.csv"], "unrated.csv has no ratings"),
     "one system": (["alone.csv", "--level", "system"], "alone has one system"),
-    "one text": (["alone.csv", "--level", "text"], "alone has one text a segment"),
+    "one text": (["alone.csv", "--level", "text"], "alone has one text per segment"),
     "criterion": (["judged.jsonl", "--human", "wit"], "has no criterion 'wit'; there is adequacy"),
     "statistic": (["judged.jsonl", "--statistic", "r"], "there is no statistic 'r'"),
     "tau": (["judged.jsonl", "--statistic", "tau", "--level", "text"], "no tau on level text"),
     "column": (["judged.jsonl", "-m", "chrf:f1"], "chrf has no column 'f1'; there is score"),
     "metric": (["judged.jsonl", "-m", "bertscore"], "did you mean bert-score"),
-    "mixed": (["judged.jsonl", "pairs.jsonl"], "judge them apart, or say a level"),
+    "mixed": (["judged.jsonl", "pairs.jsonl"], "judge them separately, or give a level"),
     "ending": (["judged.jsonl", "-o", "x.pdf"], "x.pdf ends in none of .html .json .md"),
     "page's folder": (["judged.jsonl", "-o", "no/x.html"], "there is no folder no"),
     "record's folder": (["judged.jsonl", "-o", "no/x.json"], "there is no folder no"),

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from asking import Store, parted
-from layout import bullets, listed, mean, number, said, table
+from asking import Store, differ_significantly
+from layout import bullets, listed, mean, number, table, verdict
 from published import WEBNLG, WMT15
 from questions import CRITERIA, ENGLISH, column, panels, realsumm, scored, webnlg, wmt15
 
@@ -123,8 +123,9 @@ def _translations(store: Store, encoder: str) -> str:
     values = mean([panel.values for panel in asked])
     found = []
     for label, name in ((BERT, "BERTScore-F"), (MOVER, "MoverScore")):
-        sure = parted(asked, BARY, label)
-        claim = said(f"that BaryScore is above {name}", values[BARY] > values[label], sure)
+        significant = differ_significantly(asked, BARY, label)
+        above = values[BARY] > values[label]
+        claim = verdict(f"that BaryScore is above {name}", above, significant)
         found.append(f"{claim} ({number(values[BARY])} and {number(values[label])})")
     return "; ".join(found) + "."
 
@@ -138,11 +139,10 @@ def _summaries(store: Store, encoder: str) -> str:
     if BARY not in own:
         return f"system level r on extractive systems: {figures}; `bary-score` not computed."
     stands = extractive[BARY] > max(extractive[label] for label in own[:2])
-    collapse = said("that recall and MoverScore collapse there and BaryScore does not", stands)
-    return (
-        f"{said('that no metric wins everywhere', len(first) > 1)} ({len(first)} are first in some "
-        f"column). System level r on extractive systems: {figures}; {collapse}."
-    )
+    collapse = verdict("that recall and MoverScore collapse there and BaryScore does not", stands)
+    mixed = verdict("that no metric wins everywhere", len(first) > 1)
+    wins = f"{mixed} ({len(first)} are first in some column)"
+    return f"{wins}. System level r on extractive systems: {figures}; {collapse}."
 
 
 def _data_to_text(store: Store, encoder: str) -> str:
@@ -151,7 +151,7 @@ def _data_to_text(store: Store, encoder: str) -> str:
         return "`bary-score` not computed."
     others = {k: v for k, v in values.items() if k in METRICS and not k.startswith("bary")}
     best = max(others, key=others.__getitem__)
-    claim = said("that BaryScore is ahead of all others", values[BARY] > others[best])
+    claim = verdict("that BaryScore is ahead of all others", values[BARY] > others[best])
     return (
         f"{claim} (mean of the three criteria {number(values[BARY])}, with IDF "
         f"{number(values[IDF])}; best other {METRICS[best]} {number(others[best])})."

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from asking import Store, chance_over
-from layout import bullets, chance, listed, number, plain_table, said, table
+from asking import Store, combined_p
+from layout import bullets, listed, number, p_value, plain_table, table, verdict
 from questions import CAPTIONS, column, panels, scored
 
 HOUSE = "freight:score"
@@ -44,30 +44,32 @@ def _captioning(values: dict[str, float]) -> str:
     first = ", ".join(f"{shown(label)} {number(values[label])}" for label in _ranked(values)[:4])
     lazy = values["lazy-emd:transport"]
     beaten = [
-        said(f"that Lazy-EMD beats {name}", lazy > values[label])
+        verdict(f"that Lazy-EMD beats {name}", lazy > values[label])
         for label, name in (("emd:transport", "EMD"), ("bert-score:f1", "BERTScore-F"))
     ]
     return f"the first four are {first}; {listed(beaten)} for its transport ({number(lazy)})."
 
 
 def house(store: Store) -> Iterator[str]:
-    """Everything, encoder by encoder, and whether the lead is one."""
+    """All metrics by encoder, and whether the lead of `freight` is significant."""
     yield "## The house metric"
     yield (
         "`freight` against every other metric. WMT15 and WMT17 are means over the pairs to "
         "English, over segments; RS is REALSumm. The others have their published settings; the "
         "settings of `freight` were chosen with WMT15 in view and a look at other sets of these "
-        "([how](metrics/freight.md)), so the figures may flatter it. The best other metric, on the "
-        "other hand, is picked by the very rows that it is tested on."
+        "([how](metrics/freight.md)), so its figures may be optimistic. The best other metric, on "
+        "the other hand, is picked on the same rows that it is tested on."
     )
     for encoder in store.encoders:
         found = {name: column(store, encoder, name) for name in scored(store, encoder)}
         yield f"**{encoder}**"
         yield table("metric", _rows(found.values()), found)
     yield (
-        "p below is one-sided, that `freight` is better by chance alone: Williams' test for r over "
-        "segments, else 1,000 paired permutations (of inputs, between systems of systems); of "
-        "several language pairs, combined by Stouffer's method. Near 1 says that it is worse."
+        "p-values below are one-sided: the null hypothesis is that `freight` and the best other "
+        "metric agree equally well with people, the alternative that `freight` agrees better. They "
+        "come from Williams' test for r over segments, else from paired permutation tests with "
+        "1,000 permutations of inputs (of systems on system level), and are combined over language "
+        "pairs by Stouffer's method. A p-value near 1 means that `freight` agrees worse."
     )
     yield "### Against the best of the four published metrics"
     yield (
@@ -83,7 +85,7 @@ def _compared(contests: dict[str, list[Contest]]) -> Iterator[str]:
     for encoder, several in contests.items():
         yield f"**{encoder}**"
         body = [
-            [c.column, number(c.own), shown(c.other), number(c.best), str(c.others), chance(c.p)]
+            [c.column, number(c.own), shown(c.other), number(c.best), str(c.others), p_value(c.p)]
             for c in several
         ]
         yield plain_table(["column", "`freight`", "best other", "", "of", "p"], body)
@@ -120,16 +122,16 @@ def _contests(store: Store, encoder: str, among: tuple[str, ...] = ("",)) -> Ite
         rivals = (x for x in _ranked(values) if x.startswith(among))
         others = [x for x in rivals if x != HOUSE and not _again(x)]
         best, asked = others[0], panels(store, encoder, name)
-        ps = chance_over(asked, HOUSE, best), chance_over(asked, best, HOUSE)
+        ps = combined_p(asked, HOUSE, best), combined_p(asked, best, HOUSE)
         yield Contest(name, values[HOUSE], best, values[best], len(others), *ps)
 
 
 def _summary(several: list[Contest]) -> str:
     ahead = [c for c in several if c.own > c.best]
-    sure = [c.column for c in ahead if c.p < LEVEL]
+    significant = [c.column for c in ahead if c.p < LEVEL]
     lost = [f"{c.column} ({shown(c.other)})" for c in several if c.behind < LEVEL]
     won = f"first in {len(ahead)} of {len(several)} columns, significantly (p < {number(LEVEL, 2)})"
     return (
-        f"{won} in {len(sure)}{f': {listed(sure)}' if sure else ''}. "
+        f"{won} in {len(significant)}{f': {listed(significant)}' if significant else ''}. "
         f"Significantly behind the best other one: {listed(lost) if lost else 'in none'}."
     )

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import freight
-from asking import Panel, Store, parted
-from layout import bullets, checked, listed, mean, number, plain_table, said, table
+from asking import Panel, Store, differ_significantly
+from layout import bullets, checked, listed, mean, number, plain_table, table, verdict
 from published import EXAMPLES, TAUS
 from questions import DARR, column, darr
 
@@ -84,7 +84,9 @@ def _gaps(store: Store, encoder: str, label: str, pairs: list[str]) -> Iterator[
 
 def _gap(panel: Panel, own: str, other: str) -> str:
     gap = round(panel.values[own] - panel.values[other], 3)
-    return f"{'+' if gap > 0 else ''}{number(gap)}" + ("\\*" if parted([panel], own, other) else "")
+    return f"{'+' if gap > 0 else ''}{number(gap)}" + (
+        "\\*" if differ_significantly([panel], own, other) else ""
+    )
 
 
 def _missing(pairs: list[str]) -> str:
@@ -164,7 +166,7 @@ def _printed(rows: list[str]) -> dict[str, list[float]]:
 
 
 def _stands(printed: dict[str, list[float]], values: list[dict[str, float]]) -> bool:
-    """Whether the table's figures of others are ours, and what is said of it is true of both."""
+    """Whether others' figures are ours, and whether the sentence about them holds for both."""
     tuned, *others = (printed[name] for name in ("`lazy-emd`, tuned", "`emd`", "`bert-score`"))
     for k, found in enumerate(values):
         ours = found["emd:transport"], found["bert-score:f1"]
@@ -201,9 +203,9 @@ def _claims(asked: list[Panel]) -> str:
     values, (emd, f1) = mean([panel.values for panel in asked]), ("emd:transport", "bert-score:f1")
     found = []
     for own in (TRANSPORT, OBJECTIVE):
-        sure = [parted(asked, own, other) for other in (emd, f1)]
-        above = said("that it beats EMD", values[own] > values[emd], sure[0])
-        below = said("that it is below BERTScore-F", values[own] < values[f1], sure[1])
+        significant = [differ_significantly(asked, own, other) for other in (emd, f1)]
+        above = verdict("that it beats EMD", values[own] > values[emd], significant[0])
+        below = verdict("that it is below BERTScore-F", values[own] < values[f1], significant[1])
         found.append(
             f"for {own.partition(':')[2]} ({number(values[own])}) {above} ({number(values[emd])}) "
             f"and {below} ({number(values[f1])})"

@@ -7,7 +7,7 @@ from asking import WORDS, Store
 from freight.data.judgement_files import read_judgements
 from freight.judge.error import mae, mse, paired_test, rescale
 from freight.transport.types import Array
-from layout import Values, bullets, chance, listed, mean, number, said, table
+from layout import Values, bullets, listed, mean, number, p_value, table, verdict
 from published import STD, WRD
 from questions import ENGLISH, wmt15
 
@@ -113,11 +113,11 @@ def _wrd_verdict(
     gains = [1 - errors[own] / errors[rouge] for errors in (squared, absolute)]
     theirs = [1 - WRD["WRDScore, published"][k] / WRD["ROUGE-1, published"][k] for k in (0, 1)]
     p = paired_test(scores[own], scores[rouge], human, "mse").permutation_p
-    closer = said("That WRDScore is nearer to people than ROUGE-1", min(gains) > 0, p < 0.05)
+    closer = verdict("That WRDScore is nearer to people than ROUGE-1", min(gains) > 0, p < 0.05)
     yield (
         f"{closer}, with the distilled vectors: MSE {gains[0]:.0%} lower, MAE {gains[1]:.0%} "
         f"(published {theirs[0]:.0%} and {theirs[1]:.0%}); two-sided p of the squared errors, by "
-        f"permutation, {chance(p)}."
+        f"a paired permutation test, {p_value(p)}."
     )
     worse = [name for name in scores if name != rouge and squared[name] > squared[rouge]]
     if worse:
