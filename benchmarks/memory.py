@@ -1,11 +1,11 @@
-"""How the memory of `freight score` grows with the corpus: it should not.
+"""The memory of `freight score` by the size of the corpus, on which it should not depend.
 
     python benchmarks/memory.py [--small 10000] [--large 100000] [--encoder embedded]
         [-o results.json] [--figure memory.svg]
 
-Each run is a process of its own, into a folder of shards, over a Parquet file of distinct
-hypotheses, ten for each reference, made from WMT15's to-English ones in $FREIGHT_DATA (by default
-../shared) or from the bundled example. What the process holds is looked at five times a second.
+Each run is a process of its own and scores a Parquet file of distinct hypotheses, ten for each
+reference, into a folder of shards. The texts are those of WMT15 to English in $FREIGHT_DATA (by
+default ../shared) or of the bundled example. The memory is read five times per second.
 """
 
 import argparse
@@ -29,8 +29,8 @@ SYSTEMS = 10
 PAUSE = 0.2
 
 
-class Run(NamedTuple):
-    """The most bytes that were held, and how many were at which share of the time."""
+class MemoryCurve(NamedTuple):
+    """The peak in bytes, and the bytes at each time in seconds."""
 
     peak: int
     curve: list[tuple[float, int]]
@@ -44,8 +44,8 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path("benchmarks/results/memory.json"))
     parser.add_argument("--figure", type=Path, default=Path("benchmarks/results/memory.svg"))
     arguments = parser.parse_args()
-    measured(100, arguments.encoder)  # compiling takes memory too, and happens once
-    runs = {n: measured(n, arguments.encoder) for n in (arguments.small, arguments.large)}
+    measure_run(100, arguments.encoder)  # compiles the kernels, which takes memory too
+    runs = {n: measure_run(n, arguments.encoder) for n in (arguments.small, arguments.large)}
     for pairs, run in runs.items():
         print(f"{pairs:>9,} pairs: {run.peak / 2**20:,.0f} MiB at the peak")
     print(f"ratio {runs[arguments.large].peak / runs[arguments.small].peak:.2f}")
@@ -54,25 +54,25 @@ def main() -> None:
     draw(runs, arguments.encoder, arguments.figure)
 
 
-def measured(pairs: int, encoder: str) -> Run:
-    """A run over this many pairs."""
+def measure_run(pairs: int, encoder: str) -> MemoryCurve:
+    """The memory of a run over this many pairs."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pairs.parquet"
-        write(pairs, path)
+        write_pairs(pairs, path)
         names = [part for name in METRICS for part in ("-m", name)]
         command = [sys.executable, "-c", "from freight.cli import main; main()", "score", str(path)]
         options = ["--encoder", encoder, "--threads", "1", "-o", f"{folder}/out/"]
         process = subprocess.Popen([*command, *names, *options], stdout=subprocess.DEVNULL)
-        begun, found = time.monotonic(), []
+        begun, curve = time.monotonic(), []
         while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
-            found.append((time.monotonic() - begun, held(process.pid)))
+            curve.append((time.monotonic() - begun, resident_bytes(process.pid)))
             time.sleep(PAUSE)
         if ended[1]:
             raise SystemExit(f"the run over {pairs} pairs failed")
-        return Run(_bytes(ended[2]), found)
+        return MemoryCurve(_peak_bytes(ended[2]), curve)
 
 
-def write(pairs: int, path: Path) -> None:
+def write_pairs(pairs: int, path: Path) -> None:
     """Distinct hypotheses, ten in a row with the same reference, all in one row group."""
     hyps, refs = real_pairs(2000)
     count = len(hyps)
@@ -83,8 +83,8 @@ def write(pairs: int, path: Path) -> None:
     parquet.write_table(pyarrow.table(table), path)
 
 
-def held(process: int) -> int:
-    """The bytes that a process holds now; 0 where the system does not say."""
+def resident_bytes(process: int) -> int:
+    """The resident memory of a process; 0 where the system does not tell."""
     try:
         pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     except (OSError, IndexError):
@@ -92,7 +92,7 @@ def held(process: int) -> int:
     return pages * resource.getpagesize()
 
 
-def draw(runs: dict[int, Run], encoder: str, path: Path) -> None:
+def draw(runs: dict[int, MemoryCurve], encoder: str, path: Path) -> None:
     """Both curves, each over its own time."""
     import matplotlib
 
@@ -106,8 +106,8 @@ def draw(runs: dict[int, Run], encoder: str, path: Path) -> None:
         share = [100 * at / times[-1] for at in times]
         label = f"{pairs:,} pairs, {run.peak / 2**20:,.0f} MiB at the peak"
         axes.plot(share, [size / 2**20 for size in sizes], color=colour, label=label)
-    axes.set(xlabel="% of the run's time", ylabel="MiB held", ylim=(0, None), xlim=(0, 100))
-    axes.set_title(f"{', '.join(METRICS)} with the {encoder} encoder, ten systems a reference")
+    axes.set(xlabel="% of the run's time", ylabel="MiB", ylim=(0, None), xlim=(0, 100))
+    axes.set_title(f"{', '.join(METRICS)} with the {encoder} encoder, ten systems per reference")
     axes.legend(frameon=False, loc="lower right")
     axes.spines[["top", "right"]].set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ def draw(runs: dict[int, Run], encoder: str, path: Path) -> None:
     figure.savefig(path, metadata={"Date": none})
 
 
-def _bytes(used: resource.struct_rusage) -> int:
+def _peak_bytes(used: resource.struct_rusage) -> int:
     return used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 

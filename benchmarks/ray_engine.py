@@ -1,10 +1,10 @@
-"""A Ray cluster on this machine beside worker processes on the same cores.
+"""The speed of a Ray cluster on this machine, compared with worker processes.
 
     python benchmarks/ray_engine.py [--pairs 8000] [--workers 2] [--encoder embedded] [--rounds 2]
         [-o results.json]
 
-Counted is what is scored between the first shard and the last, so that neither engine's start is
-part of it. Rounds take turns and the best of each engine counts, since the machine is shared.
+The time runs from the first finished shard to the last, so that starting an engine is not part of
+it. The engines take turns, and the best round of each counts, since the machine may be shared.
 """
 
 import argparse
@@ -38,19 +38,21 @@ def main() -> None:
     metrics = [freight.load(name, encoder=arguments.encoder) for name in ("lazy-emd", "bert-score")]
     best = dict.fromkeys(ENGINES, 0.0)
     with tempfile.TemporaryDirectory() as folder:
-        path = write(arguments.pairs, Path(folder))
+        path = write_pairs(arguments.pairs, Path(folder))
         for k in range(arguments.rounds):
             for name in ENGINES:
-                rate = measured(name, metrics, path, Path(folder) / f"{name}{k}", arguments.workers)
-                print(f"{name:>6}: {rate:,.0f} pairs a second")
+                rate = measure_rate(
+                    name, metrics, path, Path(folder) / f"{name}{k}", arguments.workers
+                )
+                print(f"{name:>6}: {rate:,.0f} pairs per second")
                 best[name] = max(best[name], rate)
-        check(Path(folder))
+        check_equal(Path(folder))
     print(f"ratio {best['ray'] / best['local']:.2f}")
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps(best, indent=1))
 
 
-def write(pairs: int, folder: Path) -> Path:
+def write_pairs(pairs: int, folder: Path) -> Path:
     hyps, refs = real_pairs(2000)
     path = folder / "pairs.jsonl"
     with path.open("w", encoding="utf-8") as stream:
@@ -60,8 +62,8 @@ def write(pairs: int, folder: Path) -> Path:
     return path
 
 
-def measured(name: str, metrics: list[Any], path: Path, output: Path, workers: int) -> float:
-    """Pairs a second, from the first finished shard to the last."""
+def measure_rate(name: str, metrics: list[Any], path: Path, output: Path, workers: int) -> float:
+    """Pairs per second, from the first finished shard to the last."""
     ends: list[tuple[float, float]] = []
 
     def progress(rows: float) -> None:
@@ -75,8 +77,8 @@ def measured(name: str, metrics: list[Any], path: Path, output: Path, workers: i
     return done / (ends[-1][0] - ends[0][0])
 
 
-def check(folder: Path) -> None:
-    """Both engines have to have come to the same bytes."""
+def check_equal(folder: Path) -> None:
+    """Both engines must have written the same bytes."""
     for shard in (folder / "local0").glob("shard-*"):
         if shard.read_bytes() != (folder / "ray0" / shard.name).read_bytes():
             raise SystemExit(f"{shard.name} differs between the engines")

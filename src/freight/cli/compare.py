@@ -10,20 +10,18 @@ import typer
 
 from freight.cli.completion import among
 from freight.cli.groups import (
+    PRINTED,
     EncoderOptions,
+    IntervalOptions,
     MetricChoice,
     MetricOptions,
+    PairedTestOptions,
+    Presentation,
+    PrintOptions,
     SettingOptions,
     TableOptions,
     files_of,
     grouped,
-)
-from freight.cli.sacrebleu import (
-    PRINTED,
-    IntervalOptions,
-    PairedTestOptions,
-    Presentation,
-    PrintOptions,
 )
 from freight.cli.score import Outputs, ScoringInput, score_files
 from freight.errors import InvalidInput
@@ -90,7 +88,7 @@ class ComparisonOutput:
 
 
 @grouped
-def compare(
+def compare_command(
     files: ComparedFiles,
     metrics: MetricOptions,
     settings: SettingOptions,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from freight.cli.installation import InstallationReport
 
 
-def doctor(as_json: AsJson = False) -> None:
+def doctor_command(as_json: AsJson = False) -> None:
     """Check the installation, and say what is wrong with it and what helps.
 
     Everything is tried once: packages, the default encoder, the GPU, caches, the score of two
@@ -33,11 +33,11 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def show_report(report: "InstallationReport", console: Console) -> None:
-    """Print problems first, then a table of everything that was checked."""
-    for problem in report.problems:
-        console.print(Text.assemble(("✗ ", "bold red"), problem.what), soft_wrap=True)
-        if problem.cure:
-            console.print(Text.assemble("  → ", (problem.cure, "bold")), soft_wrap=True)
+    """Print faults first, then a table of everything that was checked."""
+    for fault in report.faults:
+        console.print(Text.assemble(("✗ ", "bold red"), fault.what), soft_wrap=True)
+        if fault.cure:
+            console.print(Text.assemble("  → ", (fault.cure, "bold")), soft_wrap=True)
     for note in report.notes:
         console.print(Text.assemble(("! ", "bold yellow"), note), soft_wrap=True)
     if report.sound:
@@ -57,7 +57,7 @@ def _package_rows(report: "InstallationReport") -> dict[str, Text]:
     """Required packages, and extras with their versions or the command that installs them."""
     rows = {
         package.name: Text.assemble(
-            (package.version or "missing", "red" if package.problem else ""),
+            (package.version or "missing", "red" if package.fault else ""),
             (f"  {package.wanted}", "dim"),
         )
         for package in report.packages
@@ -66,7 +66,7 @@ def _package_rows(report: "InstallationReport") -> dict[str, Text]:
         text = Text(extra.install, "dim")
         if extra.installed:
             versions = (f"{package.name} {package.version}" for package in extra.packages)
-            broken = any(package.problem for package in extra.packages)
+            broken = any(package.fault for package in extra.packages)
             text = Text(", ".join(versions), "red" if broken else "")
         rows[f"[{extra.name}]"] = text
     return rows
@@ -92,7 +92,7 @@ def _device_rows(report: "InstallationReport") -> dict[str, Text]:
         rows["threads"] = Text(f"{counts}, on {threads['cores']} cores")
     if trial:
         score = f"{trial.metric} on {trial.encoder} {trial.score:.4f} in {trial.seconds:.2f} s"
-        rows["a score"] = Text(score, "red" if trial.problem else "")
+        rows["a score"] = Text(score, "red" if trial.fault else "")
     return rows
 
 
@@ -100,7 +100,7 @@ def _cache_rows(report: "InstallationReport") -> dict[str, Text]:
     return {
         cache.name: Text.assemble(
             f"{_size(cache.bytes)} in {cache.files:,} files  ",
-            (cache.folder, "red" if cache.problem else "dim"),
+            (cache.folder, "red" if cache.fault else "dim"),
         )
         for cache in report.caches
     }

@@ -66,7 +66,7 @@ class ExplanationOutput:
 
 
 @grouped
-def explain(
+def explain_command(
     texts: TextOptions,
     settings: SettingOptions,
     encoder: EncoderOptions,

@@ -28,6 +28,9 @@ from freight.cli.options import (
 )
 from freight.errors import InvalidInput
 
+PRINTED = ("text", "json", "markdown", "latex")
+DEFAULT_SAMPLES = 1000
+
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """A command of the function: its options are the fields of the function's parameters.
@@ -61,7 +64,7 @@ def _parameters(group: Any) -> Iterator[inspect.Parameter]:
             info.rich_help_panel = group.panel
             if info.metavar is None and int in (kind, *get_args(kind)):
                 info.metavar = "N"
-            annotation = Annotated[kind, info]  # type: ignore[valid-type]
+            annotation = Annotated[kind, info]
         default = inspect.Parameter.empty if field.default is MISSING else field.default
         keyword = inspect.Parameter.KEYWORD_ONLY
         yield inspect.Parameter(field.name, keyword, default=default, annotation=annotation)
@@ -192,6 +195,125 @@ class StatisticOptions:
     scale: options.Scale = None
     resamples: options.Resamples = 1000
     seed: options.Seed = 0
+
+
+@dataclass(frozen=True)
+class PrintOptions:
+    """What is printed."""
+
+    panel: ClassVar = "Output"
+
+    as_json: options.AsJson = False
+    width: Annotated[
+        int, typer.Option("-w", "--width", min=0, max=15, help="Number of decimals.")
+    ] = 4
+    score_only: Annotated[
+        bool, typer.Option("-b", "--score-only", help="Print the scores and nothing else.")
+    ] = False
+    explain: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", help="Explain the N worst and N best segments on a page."),
+    ] = 10
+
+
+@dataclass(frozen=True)
+class IntervalOptions:
+    """Bootstrap confidence intervals."""
+
+    panel: ClassVar = "Confidence intervals"
+
+    confidence: Annotated[
+        bool, typer.Option("--confidence", "-ci", help="Print bootstrap confidence intervals.")
+    ] = False
+    confidence_n: Annotated[
+        int, typer.Option("--confidence-n", "-cin", min=1, help="Bootstrap samples.")
+    ] = DEFAULT_SAMPLES
+    seed: options.Seed = 0
+
+
+@dataclass(frozen=True)
+class PairedTestOptions:
+    """Significance tests of systems against the first one."""
+
+    panel: ClassVar = "Paired tests against the first system"
+
+    paired_bs: Annotated[
+        bool, typer.Option("--paired-bs", "-pbs", help="Paired bootstrap resampling.")
+    ] = False
+    paired_bs_n: Annotated[
+        int | None,
+        typer.Option("--paired-bs-n", "-pbsn", min=1, help="Bootstrap samples. Default: 1000."),
+    ] = None
+    paired_ar: Annotated[
+        bool, typer.Option("--paired-ar", "-par", help="Paired approximate randomization.")
+    ] = False
+    paired_ar_n: Annotated[
+        int | None,
+        typer.Option("--paired-ar-n", "-parn", min=1, help="Permutations. Default: 10000."),
+    ] = None
+
+    def chosen(self) -> tuple[str, int | None]:
+        """The test (bs, ar or none) and its number of resamples; two tests at once are refused."""
+        tests = {"bs": self.paired_bs, "ar": self.paired_ar}
+        resamples = {"bs": self.paired_bs_n, "ar": self.paired_ar_n}
+        asked = [name for name, yes in tests.items() if yes]
+        if len(asked) > 1:
+            raise InvalidInput("--paired-bs and --paired-ar are two tests; choose one")
+        for name, count in resamples.items():
+            if count and name not in asked:
+                raise InvalidInput(f"--paired-{name}-n is for --paired-{name}; give that too")
+        return (asked[0], resamples[asked[0]]) if asked else ("", None)
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """How scores are printed: the format, the decimals, intervals and the paired test.
+
+    Without a format they are printed as a table. `samples` is the number of bootstrap samples, 0
+    for no intervals; `test` is bs, ar or empty.
+    """
+
+    form: str | None = None
+    width: int = 4
+    score_only: bool = False
+    samples: int = 0
+    test: str = ""
+    resamples: int | None = None
+    seed: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        form: str | None,
+        printing: PrintOptions,
+        intervals: IntervalOptions,
+        tests: PairedTestOptions,
+    ) -> "Presentation":
+        """The presentation that the options describe; other formats are for files."""
+        test, resamples = tests.chosen()
+        return cls(
+            form=form if form in PRINTED else None,
+            width=printing.width,
+            score_only=printing.score_only,
+            samples=intervals.confidence_n if intervals.confidence else 0,
+            test=test,
+            resamples=resamples,
+            seed=intervals.seed,
+        )
+
+    @property
+    def primary_only(self) -> bool:
+        """Whether a metric is printed as its primary column alone, unless others are named."""
+        return self.score_only or self.form is not None
+
+    @property
+    def needs_scores(self) -> bool:
+        """Whether the scores of all segments have to be in memory."""
+        return self.primary_only or bool(self.samples) or bool(self.test)
+
+    def number(self, value: float) -> str:
+        """The number with the decimals asked for."""
+        return f"{value:.{self.width}f}"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Checks of the installation for `freight doctor`: packages, encoder, devices, caches, a score.
 
-Each check imports what it looks at, so that a broken package is reported like any other problem. A
-check that fails becomes a `Problem` with the command that helps.
+Each check imports what it looks at, so that a broken package is reported like any other fault. A
+check that fails becomes a `Fault` with the command that helps.
 """
 
 import os
@@ -30,7 +30,7 @@ _TOLERANCE = 0.005
 
 
 @dataclass(frozen=True)
-class Problem:
+class Fault:
     """Something that should work and does not, and what helps."""
 
     what: str
@@ -48,17 +48,17 @@ class Package:
     error: str | None = None
 
     @property
-    def problem(self) -> Problem | None:
+    def fault(self) -> Fault | None:
         """Missing, too old or broken."""
         required = f"'{self.name}{self.wanted}'"
         if self.version is None:
-            return Problem(f"{self.name} is not installed", f"pip install {required}")
+            return Fault(f"{self.name} is not installed", f"pip install {required}")
         if not self.fits:
             what = f"{self.name} {self.version} is installed, {self.wanted} is needed"
-            return Problem(what, f"pip install --upgrade {required}")
+            return Fault(what, f"pip install --upgrade {required}")
         if self.error:
             what = f"{self.name} {self.version} cannot be imported: {self.error}"
-            return Problem(what, f"pip install --force-reinstall {required}")
+            return Fault(what, f"pip install --force-reinstall {required}")
         return None
 
 
@@ -114,12 +114,12 @@ class CacheFolder:
     writable: bool
 
     @property
-    def problem(self) -> Problem | None:
+    def fault(self) -> Fault | None:
         """Not writable."""
         if self.writable:
             return None
         what = f"{self.folder} cannot be written to, so {self.name} are not kept"
-        return Problem(what, "set XDG_CACHE_HOME to a folder of your own")
+        return Fault(what, "set XDG_CACHE_HOME to a folder of your own")
 
 
 @dataclass(frozen=True)
@@ -133,12 +133,12 @@ class TrialScore:
     seconds: float
 
     @property
-    def problem(self) -> Problem | None:
+    def fault(self) -> Fault | None:
         """Not the expected score."""
         if abs(self.score - self.expected) <= _TOLERANCE:
             return None
         what = f"two sentences score {self.score:.4f} by {self.metric}, not {self.expected:.4f}"
-        return Problem(what, "pip install --force-reinstall 'freight[embedded]'")
+        return Fault(what, "pip install --force-reinstall 'freight[embedded]'")
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class InstallationReport:
     version: str
     python: str
     system: str
-    problems: tuple[Problem, ...]
+    faults: tuple[Fault, ...]
     notes: tuple[str, ...]
     packages: tuple[Package, ...]
     extras: tuple[Extra, ...]
@@ -160,8 +160,8 @@ class InstallationReport:
 
     @property
     def sound(self) -> bool:
-        """Whether there is no problem."""
-        return not self.problems
+        """Whether there is no fault."""
+        return not self.faults
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -174,43 +174,43 @@ class InstallationReport:
 
 def check_installation() -> InstallationReport:
     """Run every check, and score a pair of texts."""
-    problems: list[Problem] = []
-    packages: tuple[Package, ...] = attempt(check_requirements, (), problems)
-    extras: tuple[Extra, ...] = attempt(check_extras, (), problems)
+    faults: list[Fault] = []
+    packages: tuple[Package, ...] = attempt(check_requirements, (), faults)
+    extras: tuple[Extra, ...] = attempt(check_extras, (), faults)
     report = InstallationReport(
         version=freight.__version__,
         python=f"{platform.python_version()} in {sys.prefix}",
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
-        problems=(),
-        notes=attempt(check_torch_build, (), problems),
+        faults=(),
+        notes=attempt(check_torch_build, (), faults),
         packages=packages,
         extras=extras,
-        encoder=attempt(check_encoder, None, problems),
-        gpus=attempt(check_gpus, (), problems),
-        threads=attempt(count_threads, {}, problems),
-        caches=attempt(check_caches, (), problems),
-        trial=attempt(check_score, None, problems),
+        encoder=attempt(check_encoder, None, faults),
+        gpus=attempt(check_gpus, (), faults),
+        threads=attempt(count_threads, {}, faults),
+        caches=attempt(check_caches, (), faults),
+        trial=attempt(check_score, None, faults),
     )
     installed = [package for extra in extras if extra.installed for package in extra.packages]
-    trial = [report.trial] if report.trial else []
-    problems = [
-        *(checked.problem for checked in (*packages, *installed) if checked.problem),
-        *problems,
-        *(checked.problem for checked in (*report.caches, *trial) if checked.problem),
+    faults = [
+        *(package.fault for package in (*packages, *installed) if package.fault),
+        *faults,
+        *(cache.fault for cache in report.caches if cache.fault),
+        *([report.trial.fault] if report.trial and report.trial.fault else []),
     ]
-    return replace(report, problems=tuple(dict.fromkeys(problems)))
+    return replace(report, faults=tuple(dict.fromkeys(faults)))
 
 
-def attempt(check: Callable[[], T], otherwise: T, problems: list[Problem]) -> T:
-    """The result of a check; if it fails for whatever reason, that is added to the problems."""
+def attempt(check: Callable[[], T], otherwise: T, faults: list[Fault]) -> T:
+    """The result of a check; if it fails for whatever reason, that is added to the faults."""
     try:
         return check()
     except FreightError as error:  # its message has the cure behind the semicolon
         what, _, cure = str(error).partition("; ")
-        problems.append(Problem(what, cure.removeprefix("run").strip()))
+        faults.append(Fault(what, cure.removeprefix("run").strip()))
     except Exception as error:
         first_line = str(error).strip().split("\n")[0]
-        problems.append(Problem(f"{type(error).__name__}: {first_line}", _REINSTALL))
+        faults.append(Fault(f"{type(error).__name__}: {first_line}", _REINSTALL))
     return otherwise
 
 

@@ -95,7 +95,7 @@ class StudyOutput:
 
 
 @grouped
-def judge(
+def judge_command(
     judgements: JudgementOptions,
     metrics: JudgedMetrics,
     settings: SettingOptions,

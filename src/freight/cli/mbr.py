@@ -74,7 +74,7 @@ class ChoiceOutput:
 
 
 @grouped
-def mbr(
+def mbr_command(
     given_lists: CandidateOptions,
     settings: SettingOptions,
     encoder: EncoderOptions,

@@ -1,12 +1,11 @@
 """What a scoring run prints and writes at its end: a table, JSON, or files of the WMT metrics task.
 
 `ScoreSummary` adds up the results of the chunks; the scores of segments are kept in memory only
-where something needs them. Progress bars and timings are here too.
+where something needs them. Progress bars are here too.
 """
 
 import json
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,10 +20,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from freight.cli.groups import DEFAULT_SAMPLES, Presentation
 from freight.cli.options import RequestedMetric
 from freight.cli.sacrebleu import (
-    DEFAULT_SAMPLES,
-    Presentation,
     ScoreLine,
     format_lines,
     line_record,
@@ -252,20 +250,6 @@ def progress_bar(total: int | None, label: str = "scoring") -> "Iterator[Progres
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=total)
         yield lambda count: bar.advance(task, count)
-
-
-class Stopwatch:
-    """Seconds by stage."""
-
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, stage: str) -> None:
-        """Note that a stage has ended."""
-        now = time.perf_counter()
-        self.laps[stage] = round(now - self._last, 3)
-        self._last = now
 
 
 WMT_FORMATS = tuple(COLUMNS)

@@ -1,4 +1,4 @@
-"""Scores printed as sacrebleu prints them: options, intervals, paired tests, and the formats.
+"""Scores printed as sacrebleu prints them: with intervals and paired tests, in four formats.
 
 A `ScoreLine` is the score of one system by one column, with its confidence interval and p-value
 where they were asked for. Lines are printed as plain text, JSON, Markdown or LaTeX, or as a table.
@@ -8,144 +8,19 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.table import Table
 from rich.text import Text
 
-from freight.cli import options
+from freight.cli.groups import DEFAULT_SAMPLES, PRINTED, Presentation
 from freight.cli.options import RequestedMetric
-from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
     from freight.core.result import Column, Result
     from freight.data.corpus import RowOrigins
     from freight.judge.significance import Interval
     from freight.report.formatting import Mark
-
-
-PRINTED = ("text", "json", "markdown", "latex")
-DEFAULT_SAMPLES = 1000
-
-
-@dataclass(frozen=True)
-class PrintOptions:
-    """What is printed."""
-
-    panel: ClassVar = "Output"
-
-    as_json: options.AsJson = False
-    width: Annotated[
-        int, typer.Option("-w", "--width", min=0, max=15, help="Number of decimals.")
-    ] = 4
-    score_only: Annotated[
-        bool, typer.Option("-b", "--score-only", help="Print the scores and nothing else.")
-    ] = False
-    explain: Annotated[
-        int,
-        typer.Option(min=0, metavar="N", help="Explain the N worst and N best segments on a page."),
-    ] = 10
-
-
-@dataclass(frozen=True)
-class IntervalOptions:
-    """Bootstrap confidence intervals."""
-
-    panel: ClassVar = "Confidence intervals"
-
-    confidence: Annotated[
-        bool, typer.Option("--confidence", "-ci", help="Print bootstrap confidence intervals.")
-    ] = False
-    confidence_n: Annotated[
-        int, typer.Option("--confidence-n", "-cin", min=1, help="Bootstrap samples.")
-    ] = DEFAULT_SAMPLES
-    seed: options.Seed = 0
-
-
-@dataclass(frozen=True)
-class PairedTestOptions:
-    """Significance tests of systems against the first one."""
-
-    panel: ClassVar = "Paired tests against the first system"
-
-    paired_bs: Annotated[
-        bool, typer.Option("--paired-bs", "-pbs", help="Paired bootstrap resampling.")
-    ] = False
-    paired_bs_n: Annotated[
-        int | None,
-        typer.Option("--paired-bs-n", "-pbsn", min=1, help="Bootstrap samples. Default: 1000."),
-    ] = None
-    paired_ar: Annotated[
-        bool, typer.Option("--paired-ar", "-par", help="Paired approximate randomization.")
-    ] = False
-    paired_ar_n: Annotated[
-        int | None,
-        typer.Option("--paired-ar-n", "-parn", min=1, help="Permutations. Default: 10000."),
-    ] = None
-
-    def chosen(self) -> tuple[str, int | None]:
-        """The test (bs, ar or none) and its number of resamples; two tests at once are refused."""
-        tests = {"bs": self.paired_bs, "ar": self.paired_ar}
-        resamples = {"bs": self.paired_bs_n, "ar": self.paired_ar_n}
-        asked = [name for name, yes in tests.items() if yes]
-        if len(asked) > 1:
-            raise InvalidInput("--paired-bs and --paired-ar are two tests; choose one")
-        for name, count in resamples.items():
-            if count and name not in asked:
-                raise InvalidInput(f"--paired-{name}-n is for --paired-{name}; give that too")
-        return (asked[0], resamples[asked[0]]) if asked else ("", None)
-
-
-@dataclass(frozen=True)
-class Presentation:
-    """How scores are printed: the format, the decimals, intervals and the paired test.
-
-    Without a format they are printed as a table. `samples` is the number of bootstrap samples, 0
-    for no intervals; `test` is bs, ar or empty.
-    """
-
-    form: str | None = None
-    width: int = 4
-    score_only: bool = False
-    samples: int = 0
-    test: str = ""
-    resamples: int | None = None
-    seed: int = 0
-
-    @classmethod
-    def of(
-        cls,
-        form: str | None,
-        printing: PrintOptions,
-        intervals: IntervalOptions,
-        tests: PairedTestOptions,
-    ) -> "Presentation":
-        """The presentation that the options describe; other formats are for files."""
-        test, resamples = tests.chosen()
-        return cls(
-            form=form if form in PRINTED else None,
-            width=printing.width,
-            score_only=printing.score_only,
-            samples=intervals.confidence_n if intervals.confidence else 0,
-            test=test,
-            resamples=resamples,
-            seed=intervals.seed,
-        )
-
-    @property
-    def primary_only(self) -> bool:
-        """Whether a metric is printed as its primary column alone, unless others are named."""
-        return self.score_only or self.form is not None
-
-    @property
-    def needs_scores(self) -> bool:
-        """Whether the scores of all segments have to be in memory."""
-        return self.primary_only or bool(self.samples) or bool(self.test)
-
-    def number(self, value: float) -> str:
-        """The number with the decimals asked for."""
-        return f"{value:.{self.width}f}"
 
 
 @dataclass(frozen=True)

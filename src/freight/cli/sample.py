@@ -1,11 +1,13 @@
-"""`freight sample`: texts for people to rate, and their ratings back again."""
+"""`freight sample`: draw texts for people to rate, and read their ratings back."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from freight.cli import completion, options
+from freight.cli.groups import SettingOptions, grouped
 from freight.cli.options import parse_conditions, parse_scale, parse_settings, wanted_metrics
 from freight.errors import InvalidInput
 
@@ -15,63 +17,93 @@ if TYPE_CHECKING:
     from freight.transport.types import Array
 
 
-def sample(
+@dataclass(frozen=True)
+class DrawOptions:
+    """What is drawn from."""
+
+    panel: ClassVar = "Drawing a sample"
+
     data: Annotated[
-        Path | None, typer.Argument(metavar="DATA", help="A judgement set, or hyp and ref.")
-    ] = None,
-    count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many texts.")] = 50,
-    output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="The sheet, .csv; with --read the set, .jsonl."),
-    ] = None,
+        typer.Argument(metavar="DATA", help="A judgement set, or a table with hyp and ref."),
+    ] = None
+    count: Annotated[int, typer.Option("-n", "--count", min=1, help="Number of texts.")] = 50
+    stratum: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RANGE",
+            help="random, '[0,0.2)', '[0.8,1] rouge-1<0.5'; may be repeated. Default: WRDScore's.",
+        ),
+    ] = None
+    fill: Annotated[
+        bool, typer.Option(help="Draw more from the rest where a stratum has too few.")
+    ] = True
+    where: options.Conditions = None
+    seed: options.Seed = 0
+    encoding: options.Encoding = "utf-8"
+
+
+@dataclass(frozen=True)
+class StratumMetric:
+    """The metric whose scores make the strata."""
+
+    panel: ClassVar = SettingOptions.panel
+
     metric: Annotated[
         str,
         typer.Option(
             "-m",
             "--metric",
             metavar="NAME[:COLUMN]",
-            help="Makes the strata.",
+            help="The metric whose ranges are the strata.",
             autocompletion=completion.metrics,
         ),
-    ] = "wrd-score:f1",
-    encoder: options.EncoderName = None,
+    ] = "wrd-score:f1"
+    encoder: options.EncoderName = None
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Of the metric.")
-    ] = None,
-    stratum: Annotated[
         list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the metric."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class SheetOptions:
+    """The sheet for raters."""
+
+    panel: ClassVar = "Sheet"
+
+    output: Annotated[
+        Path | None,
         typer.Option(
-            help="random, '[0,0.2)', '[0.8,1] rouge-1<0.5'; may be repeated. Default: WRDScore's."
+            "-o", "--output", metavar="FILE", help="The sheet: .csv; with --read the set: .jsonl."
         ),
-    ] = None,
-    fill: Annotated[bool, typer.Option(help="Make up for a stratum that is short.")] = True,
-    where: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="Draw from these rows only.")
-    ] = None,
-    raters: Annotated[int, typer.Option(min=1, help="Empty columns in the sheet.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed draws the same.")] = 0,
+    ] = None
+    raters: Annotated[int, typer.Option(min=1, help="Empty columns in the sheet.")] = 3
     instructions: Annotated[
-        Path | None, typer.Option(help="Also write instructions for raters to this file.")
-    ] = None,
+        Path | None, typer.Option(metavar="FILE", help="Also write instructions for raters.")
+    ] = None
     scale: Annotated[
-        str | None, typer.Option(metavar="LOW:HIGH", help="Of ratings; checked with --read.")
-    ] = None,
+        str | None, typer.Option(metavar="LOW:HIGH", help="Of the ratings; checked with --read.")
+    ] = None
     read: Annotated[
-        Path | None, typer.Option(help="Read this sheet, once rated, in place of drawing one.")
-    ] = None,
-    encoding: Annotated[str, typer.Option(help="Encoding of the file.")] = "utf-8",
-) -> None:
+        Path | None,
+        typer.Option(metavar="FILE", help="Read this sheet, once rated, instead of drawing one."),
+    ] = None
+
+
+@grouped
+def sample_command(draws: DrawOptions, strata: StratumMetric, sheet: SheetOptions) -> None:
     """Draw texts for people to rate, some from each range of a metric's score; or read them back.
 
-    The sheet tells neither scores nor systems: they are in SHEET.key.csv beside it. With --read,
+    The sheet contains neither scores nor systems: they are in SHEET.key.csv beside it. With --read,
     raters are averaged and their agreement is shown; -o writes a judgement set.
     """
-    if (data is None) == (read is None):
+    if (draws.data is None) == (sheet.read is None):
         raise typer.BadParameter("give DATA to draw from, or --read SHEET")
-    if read is not None:
-        _read_back(read, output, parse_scale(scale), encoding)
+    if sheet.read is not None:
+        _read_back(sheet.read, sheet.output, parse_scale(sheet.scale), draws.encoding)
         return
-    if data is None or output is None:
+    if draws.data is None or sheet.output is None:
         raise typer.BadParameter("say where the sheet goes, with -o sheet.csv")
     from freight.data.judgement_files import read_judgements
     from freight.judge.annotation import (
@@ -83,37 +115,36 @@ def sample(
         write_sheet,
     )
 
-    check_sheet(output)
+    check_sheet(sheet.output)
+    instructions = sheet.instructions
     if instructions is not None and not instructions.parent.is_dir():
         raise InvalidInput(f"there is no folder {instructions.parent} for {instructions.name}")
-    strata = [Stratum.parse(text) for text in stratum or ()] or list(WRD_SCORE)
-    low, high = parse_scale(scale) or (0.0, 10.0)
-    texts = read_judgements(data, human=(), where=parse_conditions(where or []), encoding=encoding)
-    scores, rouge = _scores(texts, metric, encoder, parse_settings(settings or []), strata)
-    drawn = draw_sample(texts, scores, count, strata, rouge, seed, fill)
-    write_sheet(output, texts, drawn, scores, raters)
+    ranges = [Stratum.parse(text) for text in draws.stratum or ()] or list(WRD_SCORE)
+    low, high = parse_scale(sheet.scale) or (0.0, 10.0)
+    conditions = parse_conditions(draws.where or [])
+    texts = read_judgements(draws.data, human=(), where=conditions, encoding=draws.encoding)
+    scores, rouge = _scores(texts, strata, ranges)
+    drawn = draw_sample(texts, scores, draws.count, ranges, rouge, draws.seed, draws.fill)
+    write_sheet(sheet.output, texts, drawn, scores, sheet.raters)
     if instructions is not None:
-        said = INSTRUCTIONS.format(low=low, high=high, middle=(low + high) / 2)
-        instructions.write_text(said, encoding="utf-8")
-    _show_sample(output, drawn, strata)
+        text = INSTRUCTIONS.format(low=low, high=high, middle=(low + high) / 2)
+        instructions.write_text(text, encoding="utf-8")
+    _show_sample(sheet.output, drawn, ranges)
 
 
 def _scores(
-    texts: "Judgements",
-    metric: str,
-    encoder: str | None,
-    settings: dict[str, Any],
-    strata: "list[Stratum]",
+    texts: "Judgements", strata: StratumMetric, ranges: "list[Stratum]"
 ) -> "tuple[Array, Array | None]":
-    """The column that makes the strata, and ROUGE-1 where one of them asks for it."""
+    """The scores that make the strata, and ROUGE-1 where one of them asks for it."""
     import freight
 
-    wanted = wanted_metrics([metric], encoder, {}, settings)[0]
-    scorers = [wanted.metric]
-    if any(stratum.needs_rouge for stratum in strata):
+    settings = parse_settings(strata.settings or [])
+    requested = wanted_metrics([strata.metric], strata.encoder, {}, settings)[0]
+    scorers = [requested.metric]
+    if any(stratum.needs_rouge for stratum in ranges):
         scorers.append(freight.load("rouge-1"))
-    found = freight.score_together(scorers, texts.hyps, texts.refs)
-    return found[0][wanted.columns[0]], found[1]["score"] if len(found) > 1 else None
+    first, *rouge = freight.score_together(scorers, texts.hyps, texts.refs)
+    return first[requested.columns[0]], rouge[0]["score"] if rouge else None
 
 
 def _show_sample(output: Path, drawn: "Sample", strata: "list[Stratum]") -> None:

@@ -7,6 +7,7 @@ goes from these to the printed table. `score_into_folder` is the same for a run 
 import json
 import shlex
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -18,9 +19,14 @@ from rich.console import Console
 
 from freight.cli.completion import among
 from freight.cli.groups import (
+    PRINTED,
     EncoderOptions,
+    IntervalOptions,
     MetricChoice,
     MetricOptions,
+    PairedTestOptions,
+    Presentation,
+    PrintOptions,
     SettingOptions,
     TableOptions,
     files_of,
@@ -30,20 +36,12 @@ from freight.cli.options import RequestedMetric, given
 from freight.cli.results import (
     WMT_FORMATS,
     ScoreSummary,
-    Stopwatch,
     WmtOptions,
     means_table,
     print_notes,
     progress_bar,
     without_references,
     write_wmt_files,
-)
-from freight.cli.sacrebleu import (
-    PRINTED,
-    IntervalOptions,
-    PairedTestOptions,
-    Presentation,
-    PrintOptions,
 )
 from freight.data import Corpus
 from freight.data.corpus import RowOrigins
@@ -242,7 +240,7 @@ class Outputs:
 
 
 @grouped
-def score(
+def score_command(
     files: FileOptions,
     metrics: MetricOptions,
     settings: SettingOptions,
@@ -428,3 +426,17 @@ def _show_run(requested: list[RequestedMetric], run: "Run", as_json: bool) -> No
     flags, signatures = [one.flags for one in outcomes], [one.signature for one in outcomes]
     print_notes(run.segments, requested, flags, signatures)
     console.print(f"{len(run.files)} shards in {run.folder}/", highlight=False)
+
+
+class Stopwatch:
+    """Seconds by stage."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        """Note that a stage has ended."""
+        now = time.perf_counter()
+        self.laps[stage] = round(now - self._last, 3)
+        self._last = now

@@ -1,63 +1,91 @@
 """`freight serve`: scores, explanations and a page to try them on, over HTTP."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
-from freight.cli import completion, options
+from freight.cli import options
+from freight.cli.completion import encoders
+from freight.cli.groups import grouped
 from freight.cli.options import given
 from freight.errors import MissingPart
 
 
-def serve(
+@dataclass(frozen=True)
+class AccessOptions:
+    """The address of the service, and who may use it."""
+
+    panel: ClassVar = "Address and access"
+
     host: Annotated[
-        str, typer.Option(help="Other addresses than this machine's own take a token.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
+        str, typer.Option(help="An address that other machines can reach needs a token.")
+    ] = "127.0.0.1"
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000
     token: Annotated[
         str | None,
-        typer.Option(help="What requests have to send; better in FREIGHT_TOKEN."),
-    ] = None,
+        typer.Option(help="The token that requests have to send; better in FREIGHT_TOKEN."),
+    ] = None
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A name that a proxy calls it by; may be repeated."),
-    ] = None,
+        typer.Option(metavar="NAME", help="Host name used by a proxy; may be repeated."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """The encoders and frequencies that requests may use."""
+
+    panel: ClassVar = "Models"
+
     encoder: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[NAME=]ENCODER",
-            help="What requests may name; may be repeated. Default: embedded, distilled.",
-            autocompletion=completion.encoders,
+            help="An encoder that requests may name; may be repeated."
+            " Default: embedded, distilled.",
+            autocompletion=encoders,
         ),
-    ] = None,
+    ] = None
     idf: Annotated[
-        Path | None, typer.Option(help="Texts, one a line, that IDF is learnt from.")
-    ] = None,
-    body: Annotated[int, typer.Option(min=1, help="Bytes of a request.")] = 2**20,
-    texts: Annotated[int, typer.Option(min=2, help="Texts of a request.")] = 512,
-    characters: Annotated[int, typer.Option(min=1, help="Of a text.")] = 2000,
-    seconds: Annotated[float, typer.Option(min=0.1, help="That a request may take.")] = 30.0,
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests in progress.")] = 256,
-    queue: Annotated[int, typer.Option(min=1, help="Pairs that may wait.")] = 512,
+        Path | None, typer.Option(metavar="FILE", help="Texts, one per line, to fit IDF on.")
+    ] = None
     memory: Annotated[
-        int, typer.Option(min=1, help="MiB of vectors that each encoder remembers.")
-    ] = 256,
+        int, typer.Option(min=1, help="MiB of vectors that are kept for each encoder.")
+    ] = 256
     budget: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Tokens of an encoder batch: on a CPU 256, and 512 for `freight score`'s bits.",
+            help="Tokens per encoder batch: 256 on a CPU; 512 gives the bits of `freight score`.",
         ),
-    ] = None,
-    device: options.Device = None,
-    dtype: options.Dtype = None,
-    threads: options.Threads = None,
-) -> None:
+    ] = None
+    device: options.Device = None
+    dtype: options.Dtype = None
+    threads: options.Threads = None
+
+
+@dataclass(frozen=True)
+class LimitOptions:
+    """The most that is accepted."""
+
+    panel: ClassVar = "Limits"
+
+    body: Annotated[int, typer.Option(min=1, help="Bytes per request.")] = 2**20
+    texts: Annotated[int, typer.Option(min=2, help="Texts per request.")] = 512
+    characters: Annotated[int, typer.Option(min=1, help="Characters per text.")] = 2000
+    seconds: Annotated[float, typer.Option(min=0.1, help="Seconds per request.")] = 30.0
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests in progress.")] = 256
+    queue: Annotated[int, typer.Option(min=1, help="Pairs that may wait.")] = 512
+
+
+@grouped
+def serve_command(access: AccessOptions, models: ModelOptions, limits: LimitOptions) -> None:
     """Answer requests for scores and explanations, and show a page to try them on.
 
-    Only this machine can reach it unless told otherwise. It stops on Ctrl-C or SIGTERM, once
-    what is in flight is answered.
+    By default only this machine can reach the service. It stops on Ctrl-C or SIGTERM, once the
+    requests in progress are answered.
     """
     try:
         import fastapi  # noqa: F401
@@ -67,13 +95,15 @@ def serve(
     except ImportError as error:
         raise MissingPart.extra(str(error.name), "serve") from error
     from freight.data.files import lines
-    from freight.serve.app import access
-    from freight.serve.app import serve as run
+    from freight.serve.app import access as access_for
+    from freight.serve.app import serve
     from freight.serve.jobs import Limits
     from freight.serve.models import ServedModels, load_encoders
 
-    who = access(host, token, allow_host or ())
-    limits = Limits(body, texts, characters, seconds, concurrency, queue)
-    encoders = load_encoders(encoder or (), budget, **given(device=device, dtype=dtype))
-    learnt = [line.rstrip("\r\n") for line in lines(idf)] if idf else []
-    run(ServedModels(encoders, learnt, memory * 2**20), who, limits, host, port, threads)
+    allowed = access_for(access.host, access.token, access.allow_host or ())
+    placement = given(device=models.device, dtype=models.dtype)
+    loaded = load_encoders(models.encoder or (), models.budget, **placement)
+    texts = [line.rstrip("\r\n") for line in lines(models.idf)] if models.idf else []
+    served = ServedModels(loaded, texts, models.memory * 2**20)
+    bounds = Limits(**vars(limits))
+    serve(served, allowed, bounds, access.host, access.port, models.threads)

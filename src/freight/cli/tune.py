@@ -118,7 +118,7 @@ class TuningOutput:
 
 
 @grouped
-def tune(
+def tune_command(
     data: TuningData,
     search: SearchOptions,
     statistic: StatisticOptions,
