@@ -19,7 +19,7 @@ from rich.table import Table
 
 import freight
 from freight.core.types import Encoder
-from freight.encoders.cache.disk import Cached, cache_info
+from freight.encoders.cache.disk import DiskCached, cache_info
 from text import real_pairs
 
 LAYER = 4
@@ -54,7 +54,7 @@ def measured(texts: list[str], sample: list[str]) -> dict[str, float]:
     plain.encode(texts[:1], [LAYER])
     encoding = seconds(plain, sample) * len(texts) / len(sample)
     with tempfile.TemporaryDirectory() as folder:
-        cached = Cached(plain, folder)
+        cached = DiskCached(plain, folder)
         cold, *warm = (seconds(cached, texts) for _ in range(4))
         disk = cache_info(folder).disk
     return {

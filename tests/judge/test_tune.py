@@ -1,7 +1,6 @@
 """Tuning finds what is known by construction, looks at no row that it is tested on, and says so."""
 
 import json
-import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +13,6 @@ from freight.core.scoring import pair_up
 from freight.core.sweep_cache import Memories, Rehearsal
 from freight.core.types import Cloud, Progress
 from freight.data.judgements import Judgements
-from freight.encoders.cache.memory import Remembered
 from freight.encoders.hashed import Hashed
 from freight.errors import InvalidInput, MissingPart
 from freight.judge.search import Choices, Range, grid_settings, parse_space
@@ -331,33 +329,6 @@ def test_texts_are_encoded_once_for_all_settings() -> None:
     tune("lazy-emd", space, made_by("one"), (), {"encoder": encoder})
     assert len(encoder.asked) == 1
     assert encoder.asked[0][1] == (1, 3)
-
-
-def test_a_remembering_encoder_is_the_encoder() -> None:
-    encoder = Counting(depth=6)
-    kept = Remembered(encoder)
-    assert (kept.identity, kept.depth, kept.name) == (encoder.identity, 6, "")
-    assert kept == Remembered(Counting(depth=6)) != Remembered(Counting(depth=5))
-    assert hash(kept) == hash(Remembered(Counting(depth=6)))
-    texts = ["coal and salt", "", "a train", "coal and salt"]
-    for layers in ((1,), (1, 4), (4,), ()):
-        found, expected = kept.encode(texts, layers), Counting(depth=6).encode(texts, layers)
-        assert found.texts == expected.texts
-        np.testing.assert_array_equal(found.layers.numpy(), expected.layers.numpy())
-        np.testing.assert_array_equal(found.ids, expected.ids)
-        np.testing.assert_array_equal(found.offsets, expected.offsets)
-    assert encoder.asked == [(3, (1,)), (3, (4,))]
-    assert pickle.loads(pickle.dumps(kept)) == kept
-
-
-def test_what_was_remembered_first_makes_room() -> None:
-    encoder = Counting()
-    kept = Remembered(encoder, limit=2000)
-    kept.encode(["one two", "three four five six seven eight"], [1])
-    kept.encode(["three four five six seven eight"], [1])
-    assert len(encoder.asked) == 1
-    kept.encode(["one two"], [1])
-    assert encoder.asked[-1] == (1, (1,))
 
 
 def test_the_end_of_a_range_is_named() -> None:

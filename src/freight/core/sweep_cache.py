@@ -11,8 +11,7 @@ from freight.core.metric import Blend, Metric
 from freight.core.pipeline import Chunk, Priced, Scored, Segment, chunks, measured, price, read
 from freight.core.scoring import Scorer
 from freight.core.types import Encoder, Progress
-from freight.encoders.cache import memory
-from freight.encoders.cache.memory import Remembered
+from freight.encoders.cache import MEMORY_LIMIT, MemoryCached
 from freight.transport.types import Array
 
 LIMIT = 2 * 2**30
@@ -24,9 +23,9 @@ _Key = tuple[object, ...]
 class Memories:
     """One remembering encoder for each encoder, whoever uses it; `limit` is its bytes."""
 
-    def __init__(self, limit: int = memory.LIMIT) -> None:
+    def __init__(self, limit: int = MEMORY_LIMIT) -> None:
         self._limit = limit
-        self._encoders: dict[Encoder, Remembered] = {}
+        self._encoders: dict[Encoder, MemoryCached] = {}
 
     def remembering(self, scorer: Scorer) -> Scorer:
         """The same scorer, bit for bit, which encodes no text twice."""
@@ -38,8 +37,8 @@ class Memories:
 
     def _of(self, metric: Metric) -> Metric:
         encoder = metric.encoder
-        if not isinstance(encoder, Remembered):
-            encoder = self._encoders.setdefault(encoder, Remembered(encoder, self._limit))
+        if not isinstance(encoder, MemoryCached):
+            encoder = self._encoders.setdefault(encoder, MemoryCached(encoder, self._limit))
         return replace(metric, encoder=encoder)
 
 

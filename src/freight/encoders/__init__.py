@@ -45,7 +45,7 @@ def encoder(name: str | Encoder = EMBEDDED, **options: Any) -> Encoder:
         if options:
             raise InvalidInput("give options with an encoder's name, not with an encoder")
         return name
-    kind = _kind(name)
+    kind: Any = _kind(name)
     allowed = {field.name for field in fields(kind)} - {"name", "one_hot"}
     unknown = set(options) - allowed
     if unknown:
@@ -53,14 +53,15 @@ def encoder(name: str | Encoder = EMBEDDED, **options: Any) -> Encoder:
         raise InvalidInput(f"{name} has no option {', '.join(sorted(unknown))}; there is {has}")
     if kind is Hashed:
         return Hashed(one_hot=_HASHED[name], **options)
-    return kind(name, **options)
+    made: Encoder = kind(name, **options)
+    return made
 
 
 def with_cache(chosen: str | Encoder = EMBEDDED, folder: str | None = None) -> Encoder:
     """The same encoder with a cache of vectors on disk, in the user's cache or a folder."""
-    from freight.encoders.cache.disk import Cached
+    from freight.encoders.cache.disk import DiskCached
 
-    return Cached(encoder(chosen), folder)
+    return DiskCached(encoder(chosen), folder)
 
 
 def is_static(name: object) -> bool:

@@ -35,7 +35,7 @@ class SpecialTokens(NamedTuple):
     closing: tuple[int, ...]
 
     @property
-    def count(self) -> int:
+    def total(self) -> int:
         """How many there are in all."""
         return len(self.opening) + len(self.closing)
 
@@ -101,7 +101,7 @@ def split_into_windows(ids: Array, offsets: Array, special: SpecialTokens, limit
 def _text_windows(first: int, last: int, special: SpecialTokens, limit: int) -> list[Array]:
     """The windows of one text as units; ~unit is a special token whose vector is not used."""
     opening, closing = len(special.opening), len(special.closing)
-    room, count = limit - special.count, last - first - special.count
+    room, count = limit - special.total, last - first - special.total
     starts = [0]
     while starts[-1] + room < count:
         starts.append(starts[-1] + max(room // 2, 1))

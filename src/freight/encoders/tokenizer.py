@@ -74,7 +74,7 @@ class Tokenizer:
 
     def _tokens(self, texts: Sequence[str], numbers: TokenIds) -> Tokens:
         counts, inner_ids = numbers
-        offsets = np.concatenate(([0], np.cumsum(counts + self.special.count)))
+        offsets = np.concatenate(([0], np.cumsum(counts + self.special.total)))
         inner = self._inner(offsets)
         ids = np.zeros(int(offsets[-1]), np.int64)
         kind = np.full(len(ids), Kind.SPECIAL, np.uint8)
@@ -99,7 +99,7 @@ class Tokenizer:
     def _inner(self, offsets: Array) -> Array:
         """The units that are not special tokens."""
         opening = len(self.special.opening)
-        return ranges(offsets[:-1] + opening, np.diff(offsets) - self.special.count)
+        return ranges(offsets[:-1] + opening, np.diff(offsets) - self.special.total)
 
     def _spans(self, texts: Sequence[str], offsets: Array) -> Spans:
         """Tokenize once more: spans are expensive, and most metrics do not need them."""
@@ -109,14 +109,14 @@ class Tokenizer:
         start, end = np.zeros((2, total), np.int64)
         for place in range(-len(self.special.closing), 0):
             start[offsets[1:] + place] = end[offsets[1:] + place] = lengths
-        owner = np.repeat(leads, np.diff(offsets) - self.special.count)
+        owner = np.repeat(leads, np.diff(offsets) - self.special.total)
         bounds, words = _flat(encodings, len(inner))
         start[inner], end[inner] = bounds.T + owner
         word = np.full(total, -1)
         word[inner] = words
         # Special tokens between two texts keep a word from continuing in the next text.
         continued = (word >= 0) & (np.diff(word, prepend=-2) == 0)
-        if not self.special.count:
+        if not self.special.total:
             continued[offsets[:-1][np.diff(offsets) > 0]] = False
         return Spans(start, end, continued)
 

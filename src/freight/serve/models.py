@@ -17,7 +17,7 @@ from freight.core.sweep_cache import Memories
 from freight.core.types import Encoder, device_of
 from freight.core.weightings import MASSES
 from freight.encoders import DISTILLED, EMBEDDED, encoder, is_static
-from freight.encoders.cache.memory import Remembered
+from freight.encoders.cache import MemoryCached
 from freight.encoders.transformer import Transformer
 from freight.errors import InvalidInput, MissingPart
 from freight.metrics import default_encoder, factory, list_metrics, load, parameters, presets
@@ -62,7 +62,7 @@ class ServedEncoder:
         """The same, remembering what it has encoded: a text is often sent again."""
         if isinstance(self.given, str):
             return self
-        return replace(self, given=Remembered(self.given, memory))
+        return replace(self, given=MemoryCached(self.given, memory))
 
 
 class ServedModels:
