@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import Any
 
 import pytest
+from freight.encoders.cache.memory import Remembered
 
 import freight
 from freight.core.pooling import Standardised
 from freight.core.types import Encoder
-from freight.encoders.cache.memory import Remembered
 from freight.encoders.loading import EMBEDDED
 from freight.encoders.transformer import Transformer
 
