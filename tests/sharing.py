@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import Any
 
 import pytest
-from freight.encoders.cache.memory import Remembered
 
 import freight
 from freight.core.pooling import Standardised
 from freight.core.types import Encoder
+from freight.encoders.cache import MemoryCached
 from freight.encoders.loading import EMBEDDED
 from freight.encoders.transformer import Transformer
 
@@ -99,7 +99,7 @@ def unshared() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def embedded() -> Encoder:
     """The embedded encoder; a text that several tests score is encoded once."""
-    return Remembered(freight.encoder(EMBEDDED))
+    return MemoryCached(freight.encoder(EMBEDDED))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

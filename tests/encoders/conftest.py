@@ -12,7 +12,7 @@ from freight.encoders.transformer import Transformer
 
 
 @pytest.fixture(scope="session")
-def embedded() -> Transformer:
+def embedded_transformer() -> Transformer:
     encoder = freight.encoder("embedded")
     assert isinstance(encoder, Transformer)
     return encoder

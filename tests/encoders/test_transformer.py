@@ -19,8 +19,8 @@ from freight.encoders.transformer import Transformer
 TEXTS = ["A cat sat on the mat.", "Unbelievable, isn't it?", "", "  spaces around \n", "one"]
 
 
-def test_states_are_those_of_transformers(embedded: Transformer) -> None:
-    cloud = embedded.encode(TEXTS, [0, 3, 6])
+def test_states_are_those_of_transformers(embedded_transformer: Transformer) -> None:
+    cloud = embedded_transformer.encode(TEXTS, [0, 3, 6])
     model = AutoModel.from_pretrained(embedded_folder())
     tokenizer = AutoTokenizer.from_pretrained(embedded_folder())
     for k, text in enumerate(TEXTS):
@@ -32,9 +32,9 @@ def test_states_are_those_of_transformers(embedded: Transformer) -> None:
             torch.testing.assert_close(mine[:, place], states[layer][0], rtol=0, atol=1e-5)
 
 
-def test_units_know_their_place(embedded: Transformer) -> None:
+def test_units_know_their_place(embedded_transformer: Transformer) -> None:
     text = "  Unbelievably good, 🦖!"
-    cloud = embedded.encode([text], [0])
+    cloud = embedded_transformer.encode([text], [0])
     pieces = [text[a:b] for a, b in zip(cloud.start, cloud.end, strict=True)]
     assert pieces == ["", "Un", "bel", "ie", "va", "bly", "good", ",", "🦖", "!", ""]
     special, unknown = cloud.having(Kind.SPECIAL), cloud.having(Kind.UNKNOWN)
@@ -44,11 +44,11 @@ def test_units_know_their_place(embedded: Transformer) -> None:
     assert np.flatnonzero(cloud.having(Kind.PUNCTUATION)).tolist() == [7, 9]
 
 
-def test_bits_do_not_depend_on_neighbours(embedded: Transformer) -> None:
+def test_bits_do_not_depend_on_neighbours(embedded_transformer: Transformer) -> None:
     texts = [" ".join(["word", "and", "so", "on"] * k) + f" {k}" for k in range(1, 40)]
-    together = embedded.encode(texts, [4])
+    together = embedded_transformer.encode(texts, [4])
     order = np.random.default_rng(0).permutation(len(texts))
-    shuffled = embedded.encode([texts[k] for k in order], [4])
+    shuffled = embedded_transformer.encode([texts[k] for k in order], [4])
     shapes = set()
     for place, k in enumerate(order):
         mine = together.layers[together.offsets[k] : together.offsets[k + 1]]
@@ -57,7 +57,7 @@ def test_bits_do_not_depend_on_neighbours(embedded: Transformer) -> None:
         shape = batch_shape(len(mine), 512, 512)
         if shape not in shapes:  # one text of each batch shape is encoded alone, too
             shapes.add(shape)
-            assert torch.equal(mine, embedded.encode([texts[k]], [4]).layers)
+            assert torch.equal(mine, embedded_transformer.encode([texts[k]], [4]).layers)
     assert len(shapes) > 10
 
 
@@ -118,10 +118,10 @@ def test_a_specification_pickles_and_compares_by_value(tiny_model: Path) -> None
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_half_precision_is_near(embedded: Transformer, dtype: str) -> None:
+def test_half_precision_is_near(embedded_transformer: Transformer, dtype: str) -> None:
     half = freight.encoder("embedded", dtype=dtype).encode(TEXTS, [4]).layers
     assert half.dtype == torch.float32
-    near = torch.cosine_similarity(half, embedded.encode(TEXTS, [4]).layers, dim=-1)
+    near = torch.cosine_similarity(half, embedded_transformer.encode(TEXTS, [4]).layers, dim=-1)
     assert near.min() > 0.99
 
 
