@@ -69,9 +69,9 @@ CONTEXTUAL: Settings = {
     "bary-score(idf)": ("bary-score", {"idf": "ref"}),
     "mover-score": ("mover-score", {}),
     "wrd-score": ("wrd-score", {}),
-    "emd(mean)": ("emd", {"layer": LAST, "join": "mean"}),
-    "emd(unit-mean)": ("emd", {"layer": LAST, "join": "unit-mean"}),
-    "emd(power-means)": ("emd", {"layer": LAST, "join": "power-means"}),
+    "emd(mean)": ("emd", {"layer": LAST, "pooling": "mean"}),
+    "emd(unit-mean)": ("emd", {"layer": LAST, "pooling": "unit-mean"}),
+    "emd(power-means)": ("emd", {"layer": LAST, "pooling": "power-means"}),
 }
 VECTORS: Settings = {name: (name, {}) for name in ("std", "wrd-score", "wmd")}
 LEXICAL = ("sentence-bleu", "chrf", "rouge-1", "rouge-2", "rouge-l")

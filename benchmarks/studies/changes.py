@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 
-from freight.metrics.wmd import english
+from freight.metrics.wmd import english_stop_words
 
 AUXILIARY = re.compile(
     "is|are|was|were|has|have|had|will|would|can|could|shall|should|must|may|might"
@@ -82,4 +82,4 @@ def _plain(word: str) -> bool:
 
 
 def _empty(word: str) -> bool:
-    return len(word) < 3 or word.lower() in english()
+    return len(word) < 3 or word.lower() in english_stop_words()

@@ -54,13 +54,13 @@ FEATURES: dict[str, tuple[str, dict[str, Any], str]] = {
     "mean of one layer": ("emd", {}, "mean"),
     "mean of five layers": (
         "emd",
-        {"layer": "-5:", "join": "unit-mean"},
+        {"layer": "-5:", "pooling": "unit-mean"},
         "mean",
     ),
-    "five layers, deviation": ("emd", {"layer": "-5:", "join": "unit-mean"}, "deviation"),
+    "five layers, deviation": ("emd", {"layer": "-5:", "pooling": "unit-mean"}, "deviation"),
     "barycentre, mean": ("bary-score", {}, "mean"),
     "barycentre, deviation": ("bary-score", {}, "deviation"),
-    "five layers, power means": ("emd", {"layer": "-5:", "join": "unit-mean"}, "power-means"),
+    "five layers, power means": ("emd", {"layer": "-5:", "pooling": "unit-mean"}, "power-means"),
     "barycentre, power means": ("bary-score", {}, "power-means"),
 }
 

@@ -32,8 +32,8 @@ OUTPUT = Path(__file__).parents[2] / "docs/studies"
 E5 = str(DATA / "models/e5-small")
 CHOICES: dict[str, dict[str, Any]] = {
     **{f"MiniLM {layer}": {"layer": layer} for layer in range(1, 7)},
-    "MiniLM 4, standardised": {"layer": 4, "join": "standardised"},
-    "MiniLM 3–6, standardised": {"layer": "3:", "join": "standardised"},
+    "MiniLM 4, standardised": {"layer": 4, "pooling": "standardised"},
+    "MiniLM 3–6, standardised": {"layer": "3:", "pooling": "standardised"},
     **{f"e5-small {layer}": {"encoder": E5, "layer": layer} for layer in (4, 8, 12)},
     "distilled words": {"encoder": "distilled"},
 }

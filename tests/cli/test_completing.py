@@ -12,16 +12,11 @@ from typer.testing import CliRunner
 
 import freight
 from freight.cli import app, completion, main
-from freight.metrics import METRICS
+from freight.metrics import find_metric
 
 Asked = Callable[..., str]
 PROGRAM = Path(sys.executable).with_name("freight")
 needs_program = pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not installed")
-
-
-def columns(name: str) -> tuple[str, ...]:
-    light = {"encoder": "hashed"} if "encoder" in freight.parameters(name) else {}
-    return tuple(column.name for column in freight.load(name, **light).columns)
 
 
 @pytest.fixture
@@ -52,18 +47,31 @@ def in_shell(shell: str, *options: str, script: str, home: Path) -> list[str]:
     return done.stdout.split("\n")
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_the_table_is_that_of_the_catalogue(name: str) -> None:
-    try:
-        assert completion.COLUMNS[name] == columns(name)
-    except freight.MissingPart:  # METEOR without its data
-        assert completion.COLUMNS[name] == ("score",)
-
-
 def test_every_name_completes() -> None:
-    assert list(completion.COLUMNS) == list(METRICS)
+    offered = dict(completion.metrics(""))
+    assert list(offered) == list(freight.list_metrics())
     for name in completion.ENCODERS:
         assert any(known.startswith(name) for known in freight.list_encoders())
+
+
+@pytest.mark.parametrize("name", freight.list_metrics())
+def test_columns_complete_after_a_colon(name: str) -> None:
+    offered = [word for word, _ in completion.metrics(f"{name}:")]
+    assert offered == [f"{name}:{column}" for column in find_metric(name).columns or ()]
+
+
+def test_settings_complete_with_what_they_do() -> None:
+    every = dict(completion.settings(""))
+    assert every["hyp="].startswith("Penalty of the hypothesis")
+    assert {"pooling=", "tokenize=", "greedy="} <= set(every)
+    of_one = dict(completion.settings("wmd."))
+    assert list(of_one) == [f"wmd.{name}=" for name in find_metric("wmd").parameters]
+    assert [word for word, _ in completion.settings("emd.unit=")] == [
+        "emd.unit=tokens",
+        "emd.unit=words",
+    ]
+    assert completion.settings("nothing.") == []
+    assert completion.settings("nothing=") == []
 
 
 @pytest.mark.parametrize(
@@ -80,6 +88,8 @@ def test_every_name_completes() -> None:
         ("score --engine r", {"ray"}),
         ("doc", {"doctor"}),
         ("score -m lazy-emd -m nothing", set()),
+        ("score --set unit = w", {"words"}),
+        ("score --set std.sha", {"std.shared="}),
     ],
 )
 def test_bash_which_takes_words_apart(asked: Asked, typed: str, found: set[str]) -> None:

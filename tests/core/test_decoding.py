@@ -14,7 +14,7 @@ import freight
 from freight.core import decoding
 from freight.core.types import Cloud, Progress
 from freight.encoders.hashed import Hashed
-from freight.metrics.lexical.overlap import Rouge
+from freight.metrics.lexical.libraries import Rouge
 
 SAMPLES = [
     "The boy wears a coat.",

@@ -62,5 +62,5 @@ def test_what_is_missing_is_said(pipeline: Path) -> None:
         freight.load("lazy-emd", encoder="hashed", tags="any", tag="lemma")
     with pytest.raises(freight.InvalidInput, match="tag_share=2"):
         freight.load("lazy-emd", encoder="hashed", tags="any", tag_share=2)
-    with pytest.raises(freight.InvalidInput, match="join"):
-        freight.load("lazy-emd", encoder="hashed", tags="any", join="barycenter")
+    with pytest.raises(freight.InvalidInput, match="pooling"):
+        freight.load("lazy-emd", encoder="hashed", tags="any", pooling="barycenter")

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 import freight
 from freight.core import pipeline
 from freight.explain.explanation import Explanation
-from freight.metrics import METRICS
 from freight.report.explanation import pieces
 from freight.transport.types import Plans
 
-MOVING = [name for name in METRICS if "encoder" in freight.parameters(name)]
+MOVING = [name for name in freight.list_metrics() if "encoder" in freight.parameters(name)]
 REF = "The young man in a slicker."
 HYP = "The boy in a coat."
 CORPUS = [HYP, REF, "A dog sat there. It was wet.", "the old man and the sea", "A coat, a boy."]

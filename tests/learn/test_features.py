@@ -25,7 +25,7 @@ def test_features_are_pooled_points() -> None:
 
 def test_the_mean_of_a_barycentre_is_that_of_its_layers() -> None:
     bary = freight.load("bary-score", encoder="hashed", layer="all")
-    flat = freight.load("emd", encoder="hashed", layer="all", join="unit-mean")
+    flat = freight.load("emd", encoder="hashed", layer="all", pooling="unit-mean")
     means = [freight.features(metric, TEXTS) for metric in (bary, flat)]
     np.testing.assert_allclose(*means, atol=1e-5)
 

@@ -103,7 +103,7 @@ def encoded(metric: Metric, texts: list[str]) -> tuple[Tensor, Tensor]:
 def test_bary_score_and_freight_are_their_metrics() -> None:
     hyps, refs = map(list, zip(*TEXTS, strict=True))
     bary, house = (freight.load(name, encoder="hashed") for name in ("bary-score", "freight"))
-    for metric, loss in ((bary, BaryScore()), (house, Freight(join=house.weighting.join))):
+    for metric, loss in ((bary, BaryScore()), (house, Freight(join=house.weighting.pooling))):
         (hyp, there), (ref, due) = encoded(metric, hyps), encoded(metric, refs)
         found = per_row(loss)(hyp, ref, there, due).double().numpy()
         score = metric.score(hyps, refs)[metric.columns[0].name]

@@ -131,7 +131,7 @@ def test_what_has_no_sentences_is_refused() -> None:
     with pytest.raises(freight.InvalidInput, match="needs texts"):
         load().score_measures([np.eye(3)], [np.eye(3)])
     with pytest.raises(freight.InvalidInput, match="barycenter"):
-        load(join="barycenter")
+        load(pooling="barycenter")
     with pytest.raises(freight.InvalidInput, match="order=2"):
         load(order=2.0)
 

@@ -21,6 +21,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from freight.core.scoring import pair_up, score_stream
 from freight.errors import InvalidInput, MissingPart
 from freight.metrics import lexical
+from freight.metrics.lexical.scorer import Lexical
 
 PAIRS = 500
 ADD_ONE: dict[str, Any] = {"smooth_method": "add-k", "smooth_value": 1, "effective_order": True}
@@ -29,7 +30,7 @@ ADD_ONE: dict[str, Any] = {"smooth_method": "add-k", "smooth_value": 1, "effecti
 class Direct(NamedTuple):
     """A metric, and its library called without us: a segment with its references, a system."""
 
-    factory: Callable[..., lexical.Lexical]
+    factory: Callable[..., Lexical]
     segment: Callable[[str, Sequence[str]], float]
     system: Callable[[list[str], Any], float] | None = None
 
@@ -106,7 +107,7 @@ every_library = pytest.mark.parametrize("name", DIRECT)
 every_metric = pytest.mark.parametrize("name", NAMES)
 
 
-def metric(name: str, **settings: Any) -> lexical.Lexical:
+def metric(name: str, **settings: Any) -> Lexical:
     if name == "meteor" and not has_wordnet():
         pytest.skip("METEOR needs WordNet's data, which is not here")
     factory = lexical.per if name == "per" else DIRECT[name].factory
@@ -348,23 +349,35 @@ def test_a_missing_library_is_named_by_the_factory(
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("bleu", {"tokenize": "moses"}, "tokenize='moses'; there is none, zh, 13a"),
-        ("bleu", {"smooth": "add-1"}, "smooth='add-1'; there is none, floor, add-k, exp"),
+        ("bleu", {"tokenize": "moses"}, "tokenize='moses' of bleu: must be one of none, zh, 13a"),
+        (
+            "bleu",
+            {"smooth": "add-1"},
+            "smooth='add-1' of bleu: must be one of none, floor, add-k, exp",
+        ),
         ("bleu", {"smooth_value": 1.0}, "smooth='exp' takes no smooth_value"),
-        ("bleu", {"lowercase": "no"}, "lowercase='no'; give true or false"),
-        ("sentence-bleu", {"smooth_value": 0}, "smooth_value=0; give a number above 0"),
-        ("chrf", {"beta": -1}, "beta=-1; give a number from 0 up"),
-        ("chrf", {"beta": 0}, "beta=0; give a number above 0"),
-        ("chrf", {"char_order": 0}, "char_order=0; give a whole number from 1 up"),
-        ("chrf++", {"word_order": 2.5}, "word_order=2.5; give a whole number"),
-        ("word-f", {"beta": float("inf")}, "beta=inf"),
-        ("ter", {"no_punct": 1}, "no_punct=1; give true or false"),
-        ("rouge-1", {"stem": "yes"}, "stem='yes'; give true or false"),
-        ("nist", {"n": True}, "n=True; give a whole number"),
-        ("nist", {"tokenize": "13a"}, "tokenize='13a'; there is nltk, none"),
-        ("meteor", {"alpha": 1.5}, "alpha=1.5; give a number from 0 to 1"),
-        ("meteor", {"gamma": float("nan")}, "gamma=nan; give a number from 0 to 1"),
-        ("wer", {"references": "joint"}, "references='joint'; there is best, each, mean"),
+        ("bleu", {"lowercase": "no"}, "lowercase='no' of bleu: must be true or false"),
+        ("sentence-bleu", {"smooth_value": 0}, "smooth_value=0 of sentence-bleu: must be above 0"),
+        ("chrf", {"beta": -1}, "beta=-1 of chrf: must be above 0"),
+        ("chrf", {"beta": 0}, "beta=0 of chrf: must be above 0"),
+        ("chrf", {"char_order": 0}, "char_order=0 of chrf: must be 1 or more"),
+        (
+            "chrf++",
+            {"word_order": 2.5},
+            "word_order=2.5 of chrf++: must be a whole number, 1 or more",
+        ),
+        ("word-f", {"beta": float("inf")}, "beta=inf of word-f: must be above 0 and finite"),
+        ("ter", {"no_punct": 1}, "no_punct=1 of ter: must be true or false"),
+        ("rouge-1", {"stem": "yes"}, "stem='yes' of rouge-1: must be true or false"),
+        ("nist", {"n": True}, "n=True of nist: must be a whole number, 1 or more"),
+        ("nist", {"tokenize": "13a"}, "tokenize='13a' of nist: must be one of nltk, none"),
+        ("meteor", {"alpha": 1.5}, "alpha=1.5 of meteor: must be 0 to 1"),
+        ("meteor", {"gamma": float("nan")}, "gamma=nan of meteor: must be 0 to 1"),
+        (
+            "wer",
+            {"references": "joint"},
+            "references='joint' of wer: must be one of best, each, mean",
+        ),
     ],
 )
 def test_bad_parameters_are_named(name: str, settings: dict[str, Any], message: str) -> None:

@@ -10,7 +10,6 @@ import torch
 
 import freight
 from freight.encoders.loading import embedded_folder
-from freight.metrics import METRICS
 
 HYPS = ["Unbelievably, the cat sat.", "a dog barked loudly"]
 REFS = ["The unbelievable cat was sitting.", "the dogs were barking"]
@@ -41,9 +40,11 @@ def test_layers_that_are_not_there(layer: Any) -> None:
 def test_every_join_is_a_score_of_its_own(name: str) -> None:
     primary = loaded(name).columns[0].name
     seen = {}
-    for join in ("mean", "unit-mean", "power-means", "barycenter"):
-        metric = loaded(name, layer="all", join=join, idf="ref").fit([*REFS, "the cat", "a dog"])
-        seen[join] = metric.score(HYPS, REFS)[primary]
+    for pooling in ("mean", "unit-mean", "power-means", "barycenter"):
+        metric = loaded(name, layer="all", pooling=pooling, idf="ref").fit(
+            [*REFS, "the cat", "a dog"]
+        )
+        seen[pooling] = metric.score(HYPS, REFS)[primary]
     seen["one layer"] = loaded(name).score(HYPS, REFS)[primary]
     for one, values in seen.items():
         assert np.isfinite(values).all()
@@ -53,16 +54,16 @@ def test_every_join_is_a_score_of_its_own(name: str) -> None:
 
 def test_joins_of_one_layer_are_that_layer() -> None:
     plain = loaded("emd", layer=2).score(HYPS, REFS)["transport"]
-    for join in ("unit-mean", "barycenter"):
-        joined = loaded("emd", layer=2, join=join).score(HYPS, REFS)["transport"]
+    for pooling in ("unit-mean", "barycenter"):
+        joined = loaded("emd", layer=2, pooling=pooling).score(HYPS, REFS)["transport"]
         np.testing.assert_allclose(joined, plain, atol=1e-6)
 
 
 def test_under_equal_masses_a_barycentre_is_the_mean_of_the_unit_layers() -> None:
     """A token is nearest to itself in the next layer, so that the plans are the identity."""
     results = [
-        freight.load("emd", layer="all", join=join).score(HYPS, REFS)["transport"]
-        for join in ("unit-mean", "barycenter")
+        freight.load("emd", layer="all", pooling=pooling).score(HYPS, REFS)["transport"]
+        for pooling in ("unit-mean", "barycenter")
     ]
     np.testing.assert_allclose(*results, atol=1e-6)
 
@@ -123,7 +124,9 @@ def test_baselines_that_make_no_sense(baseline: Any) -> None:
         loaded("bert-score", baseline=baseline)
 
 
-@pytest.mark.parametrize("name", [n for n in METRICS if "encoder" in freight.parameters(n)])
+@pytest.mark.parametrize(
+    "name", [n for n in freight.list_metrics() if "encoder" in freight.parameters(n)]
+)
 def test_presets_load_and_what_is_set_comes_first(name: str) -> None:
     for preset, settings in freight.presets(name).items():
         assert loaded(name, preset=preset).signature == loaded(name, **settings).signature

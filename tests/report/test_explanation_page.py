@@ -12,7 +12,6 @@ import pytest
 import freight
 from freight.explain.comparison import Comparison
 from freight.explain.explanation import Explanation
-from freight.metrics import METRICS
 from freight.report import heatmaps, sankey
 from freight.report.explanation import fragment, fragment_style, held, leftward, page, pieces
 from freight.report.formatting import brief, number, percent, rounded
@@ -113,7 +112,9 @@ def _numbers(text: str) -> list[float]:
     return [float(x) for x in re.findall(r"[-+]?\d+\.\d{4}", bare)]
 
 
-@pytest.mark.parametrize("name", [m for m in METRICS if "encoder" in freight.parameters(m)])
+@pytest.mark.parametrize(
+    "name", [m for m in freight.list_metrics() if "encoder" in freight.parameters(m)]
+)
 def test_every_metric_that_moves_something_is_drawn(name: str, tmp_path: Path) -> None:
     metric: Any = freight.load(name, encoder="hashed")
     metric = metric.fit([HYP, REF], [HYP, REF]) if metric.needs_fitting else metric

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import freight
-from freight.serve.models import KINDS, MEANT, ServedModels, load_encoders, settable
+from freight.serve.models import ServedModels, form_fields, load_encoders
 from serve.conftest import served
 
 PAIRS = [
@@ -106,19 +106,38 @@ def test_every_default_may_be_sent_back(client: TestClient) -> None:
 
 
 def test_what_metrics_choose_for_themselves_is_what_sliders_show() -> None:
-    for key, value in MEANT.items():
-        name, parameter = key.split(".")
+    chosen_by_language = []
+    for name in freight.list_metrics():
         source = {"encoder": "hashed"} if "encoder" in freight.parameters(name) else {}
-        plain, chosen = (freight.load(name, **source, **x) for x in ({}, {parameter: value}))
-        assert plain == chosen
+        for field in form_fields(name).values():
+            parameter = field.parameter
+            if parameter.automatic != parameter.default:
+                chosen_by_language.append(f"{name}.{parameter.name}")
+                settings = {parameter.name: parameter.automatic}
+                assert freight.load(name, **source) == freight.load(name, **source, **settings)
+                assert field.describe()["default"] == parameter.automatic
+    assert chosen_by_language == [
+        "lazy-emd.hyp",
+        "lazy-emd.ref",
+        "f-alpha.alpha",
+        "bleu.tokenize",
+        "sentence-bleu.tokenize",
+    ]
 
 
 def test_parameters_that_could_name_a_file_a_language_or_code_are_not_there() -> None:
     for name in freight.list_metrics():
-        assert not {"encoder", "lang", "preset", "column"} & set(settable(name))
-    assert "baseline" in KINDS
-    with pytest.raises(freight.InvalidInput, match="give a number"):
-        KINDS["baseline"].check("baseline", "/etc/passwd")
+        assert not {"encoder", "lang", "preset", "column", "tags"} & set(form_fields(name))
+    with pytest.raises(freight.InvalidInput, match="must be a number, -1 to"):
+        form_fields("bert-score")["baseline"].check("bert-score", "/etc/passwd")
+
+
+def test_every_control_of_a_form_has_a_sentence_and_a_default_within_its_limits() -> None:
+    for name in freight.list_metrics():
+        for field in form_fields(name).values():
+            shown = field.describe()
+            assert shown["about"].endswith("."), (name, shown)
+            assert field.check(name, shown["default"]) == field.parameter.automatic
 
 
 @pytest.mark.parametrize(
@@ -128,24 +147,30 @@ def test_parameters_that_could_name_a_file_a_language_or_code_are_not_there() ->
         ({"encoder": "/etc"}, "'/etc' is not among those allowed: hashed, one-hot"),
         ({"encoder": "embedded"}, "not among those allowed"),
         ({"name": "bleu", "encoder": "hashed"}, "bleu has no encoder"),
-        ({"preset": "../x.json"}, "preset='../x.json'; there is"),
-        ({"name": "lazy-emd", "preset": "tuned.json"}, "there is paper-en"),
-        ({"column": "nothing"}, "there is score"),
+        ({"preset": "../x.json"}, "preset='../x.json' of freight: must be one of none"),
+        ({"name": "lazy-emd", "preset": "tuned.json"}, "must be one of paper-en"),
+        ({"column": "nothing"}, "column='nothing' of freight: must be one of score"),
         ({"name": "lazy-emd", "settings": {"lang": "zh"}}, "'lang' of lazy-emd cannot be set"),
         ({"name": "lazy-emd", "settings": {"encoder": "x"}}, "cannot be set"),
-        ({"name": "lazy-emd", "settings": {"epsilon": 1e-9}}, "epsilon=1e-09; give 0.001 to 1"),
-        ({"name": "lazy-emd", "settings": {"hyp": "0.5"}}, "give a number"),
-        ({"name": "lazy-emd", "settings": {"hyp": True}}, "give a number"),
+        (
+            {"name": "lazy-emd", "settings": {"epsilon": 1e-9}},
+            "epsilon=1e-09 of lazy-emd: must be 0.001 to 1 or 0",
+        ),
+        (
+            {"name": "lazy-emd", "settings": {"hyp": "0.5"}},
+            "hyp='0.5' of lazy-emd: must be a number",
+        ),
+        ({"name": "lazy-emd", "settings": {"hyp": True}}, "must be a number"),
         ({"name": "lazy-emd", "settings": {"hyp": 0, "ref": 0}}, "nothing needs to move"),
-        ({"name": "emd", "settings": {"mass": "x" * 500}}, "there is uniform, norm, count"),
-        ({"name": "bert-score", "settings": {"baseline": "/etc/passwd"}}, "give a number"),
-        ({"name": "bleu", "settings": {"tokenize": "flores200"}}, "there is 13a"),
+        ({"name": "emd", "settings": {"mass": "x" * 500}}, "must be one of uniform, norm, count"),
+        ({"name": "bert-score", "settings": {"baseline": "/etc/passwd"}}, "must be a number"),
+        ({"name": "bleu", "settings": {"tokenize": "flores200"}}, "must be one of 13a"),
         ({"name": "yisi-1"}, "start the service with --idf"),
         ({"name": "emd", "settings": {"idf": "ref"}}, "set idf to null"),
         ({"layer": 99}, "layer 99 is out of range"),
-        ({"layer": "../x"}, "give a number"),
-        ({"layer": []}, "names 0 layers"),
-        ({"layer": [1] * 100}, "names 100 layers"),
+        ({"layer": "../x"}, "layer='../x' of freight: must be a number"),
+        ({"layer": []}, "a list of 1 to 64 numbers"),
+        ({"layer": [1] * 100}, "a list of 1 to 64 numbers"),
     ],
 )
 def test_metrics_that_cannot_be_had(

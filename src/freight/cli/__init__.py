@@ -60,6 +60,14 @@ def main() -> None:
     except KeyboardInterrupt:
         typer.echo("freight: stopped", err=True)
         sys.exit(1)
+    except Exception as error:
+        from freight.metrics.extensions import blame
+
+        mistake = blame(error)
+        if mistake is None:
+            raise
+        typer.echo(f"freight: {mistake}", err=True)
+        sys.exit(1)
 
 
 def _print_version(wanted: bool) -> None:

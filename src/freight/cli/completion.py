@@ -1,7 +1,7 @@
-"""What a shell offers while one types: names, columns, encoders.
+"""Shell completion of metrics, their columns and settings, and of encoders.
 
-A key that is pressed cannot wait for torch, so names and columns are written down here once more;
-a test holds them to the catalogue.
+All of it comes from the declarations of the metrics, which import neither torch nor numba: a key
+that is pressed cannot wait for them.
 """
 
 import io
@@ -9,81 +9,79 @@ import os
 from collections.abc import Callable
 from contextlib import redirect_stdout
 
-_TRANSPORT, _FORCE = ("transport", "objective"), ("f1", "precision", "recall")
-_CLOSENESS, _SCORE = ("similarity", "distance"), ("score",)
-_STRINGS = (
-    "bleu sentence-bleu chrf chrf++ word-f ter rouge-1 rouge-2 rouge-l nist meteor"
-    " wer per character"
-)
-
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "freight": _SCORE,
-    "lazy-emd": _TRANSPORT,
-    "emd": _TRANSPORT,
-    "bert-score": _FORCE,
-    "f-alpha": ("f", *_FORCE[1:]),
-    "yisi-1": ("f", *_FORCE[1:]),
-    "bary-score": ("distance",),
-    "wrd-score": (*_FORCE, "wrd"),
-    "wrd-score-code": (*_FORCE, "wrd"),
-    "std": ("distance", "similarity", "unigram", "bigram"),
-    "wmd": ("distance",),
-    "wmdo": ("distance",),
-    "mover-score": _CLOSENESS,
-    "sms": _CLOSENESS,
-    "s+wms": _CLOSENESS,
-    "doc-lazy-emd": ("objective", "transport"),
-    **dict.fromkeys(_STRINGS.split(), _SCORE),
-}
-"""The metrics, and the columns of each, the primary one first."""
-
 ENCODERS = ("embedded", "distilled", "distilled:", "static:", "hashed", "one-hot")
 """How the names of encoders begin; folders and files are completed by the shell itself."""
 
 
 def metrics(incomplete: str) -> list[tuple[str, str]]:
     """Names of metrics, with their columns for a hint; after a colon, the columns."""
+    from freight.metrics import built_in_metrics
+    from freight.metrics.extensions import installed
+
+    known = built_in_metrics()
     name, colon, _ = incomplete.partition(":")
     if colon:
-        return [(f"{name}:{column}", f"column of {name}") for column in COLUMNS.get(name, ())]
-    return [(name, " ".join(columns)) for name, columns in COLUMNS.items()]
+        columns = known[name].columns or () if name in known else ()
+        return [(f"{name}:{column}", f"column of {name}") for column in columns]
+    built_in = [(name, " ".join(one.columns or ())) for name, one in known.items()]
+    return built_in + [(name, "installed") for name in installed() if name not in known]
+
+
+def settings(incomplete: str) -> list[tuple[str, str]]:
+    """Parameters of all metrics, or of one after its name and a dot; after =, the choices."""
+    from freight.metrics import built_in_metrics
+
+    known = built_in_metrics()
+    given, equals, _ = incomplete.partition("=")
+    owner, dot, name = given.rpartition(".")
+    owners = [known[owner]] if owner in known else [] if dot else list(known.values())
+    pairs = [pair for declaration in owners for pair in declaration.parameters.items()]
+    if not equals:
+        sentences = {key: one.description for key, one in reversed(pairs)}
+        ordered = dict.fromkeys(key for key, _ in pairs)
+        return [(f"{owner}{dot}{key}=", sentences[key]) for key in ordered]
+    choices = dict.fromkeys(choice for key, one in pairs if key == name for choice in one.choices)
+    return [(f"{given}={choice}", f"choice of {name}") for choice in choices]
 
 
 def encoders() -> list[str]:
-    """Names of encoders, or how they begin."""
+    """Names of encoders, or their beginnings."""
     return list(ENCODERS)
 
 
 def among(*values: str) -> Callable[[], list[str]]:
-    """Offer these."""
+    """A completion that offers these values."""
     return lambda: list(values)
 
 
 def in_bash(run: Callable[[], None]) -> None:
-    """Run a completion that bash asks for, which takes words apart at colons and equals signs.
+    """Run a completion for bash, which splits words at colons and equals signs.
 
-    They are put together again, and of what is found, only what follows the last colon is said.
+    The words are put together again, and of each answer only what follows the last colon or equals
+    sign of the word is printed.
     """
     at = int(os.environ["COMP_CWORD"])
-    words = _rejoined(os.environ["COMP_WORDS"].split("\n")[: at + 1])
+    words = _rejoin(os.environ["COMP_WORDS"].split("\n")[: at + 1])
     os.environ["COMP_WORDS"], os.environ["COMP_CWORD"] = "\n".join(words), str(len(words) - 1)
-    said = words[-1][: words[-1].rfind(":") + 1]
-    found = io.StringIO()
+    typed = words[-1][: max(words[-1].rfind(":"), words[-1].rfind("=")) + 1]
+    answers = io.StringIO()
     try:
-        with redirect_stdout(found):
+        with redirect_stdout(answers):
             run()
     finally:
-        for line in found.getvalue().splitlines():
-            print(line.removeprefix(said))
+        for line in answers.getvalue().splitlines():
+            print(line.removeprefix(typed))
 
 
-def _rejoined(words: list[str]) -> list[str]:
-    found: list[str] = []
+def _rejoin(words: list[str]) -> list[str]:
+    """The words as they were typed: NAME:COLUMN and NAME=VALUE whole, --option VALUE apart."""
+    whole: list[str] = []
     for k, word in enumerate(words):
-        if found and (word.startswith(":") or found[-1].endswith(":")):
-            found[-1] += word
-        elif word == "=" and found and found[-1].startswith("--"):
-            found.extend([""] if k == len(words) - 1 else [])
+        last = whole[-1] if whole else ""
+        if word == "=" and last.startswith("--"):
+            whole.extend([""] if k == len(words) - 1 else [])
+        elif whole and (word[:1] in (":", "=") or last[-1:] in (":", "=")):
+            whole[-1] += word
         else:
-            found.append(word)
-    return found
+            whole.append(word)
+    return whole

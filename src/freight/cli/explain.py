@@ -22,6 +22,7 @@ from freight.cli.groups import EncoderOptions, SettingOptions, grouped
 from freight.cli.options import DEFAULT, detected, given, parse_settings, wanted_metrics
 from freight.data.languages import AUTO
 from freight.errors import InvalidInput
+from freight.metrics.extensions import split_column
 
 if TYPE_CHECKING:
     from freight.core.scoring import Scorer
@@ -94,16 +95,16 @@ def _load_scorers(
     texts: TextOptions, settings: SettingOptions, encoder: EncoderOptions
 ) -> "list[Scorer]":
     """The metrics, each with the column that is asked for as its primary one."""
-    parts = [name.partition(":") for name in texts.metric or [DEFAULT]]
-    if len({name for name, _, _ in parts}) < len(parts) or len(parts) > 2:
+    parts = [split_column(name) for name in texts.metric or [DEFAULT]]
+    if len({name for name, _ in parts}) < len(parts) or len(parts) > 2:
         raise InvalidInput("name one metric, or two different ones to compare them")
     lang = detected(texts.refs) if settings.lang == AUTO else settings.lang
     named = {
         **given(layer=settings.layer, lang=lang, preset=settings.preset),
         **parse_settings(settings.settings or []),
-        **{f"{name}.column": column for name, _, column in parts if column},
+        **{f"{name}.column": column for name, column in parts if column},
     }
-    names = [name for name, _, _ in parts]
+    names = [name for name, _ in parts]
     requested = wanted_metrics(names, encoder.encoder, encoder.placement, named, encoder.cache)
     return [one.metric for one in requested]
 

@@ -19,7 +19,7 @@ from typer.models import OptionInfo
 from freight.cli import options
 from freight.cli.options import (
     DEFAULT,
-    RequestedMetric,
+    SelectedMetric,
     given,
     language_setting,
     parse_settings,
@@ -100,9 +100,11 @@ def _belongs_to(option: str, word: str) -> bool:
         return True
     if option not in ("-m", "--metric"):
         return False
-    from freight.metrics import METRICS
+    from freight.metrics import list_metrics
+    from freight.metrics.extensions import is_in_file, split_column
 
-    return word.partition(":")[0] in METRICS
+    name = split_column(word)[0]
+    return is_in_file(name) or name in list_metrics()
 
 
 def files_of(name: str) -> list[str]:
@@ -329,7 +331,7 @@ class MetricChoice:
         refs: Iterable[str],
         language_pair: str | None = None,
         every_column: bool = True,
-    ) -> list[RequestedMetric]:
+    ) -> list[SelectedMetric]:
         """Load the metrics, each with the columns asked for.
 
         The language is that of --lang, where auto looks at the references, or else the target of

@@ -16,7 +16,7 @@ from freight.cli.groups import (
     StatisticOptions,
     grouped,
 )
-from freight.cli.options import DEFAULT, RequestedMetric, parse_conditions, parse_scale
+from freight.cli.options import DEFAULT, SelectedMetric, parse_conditions, parse_scale
 from freight.cli.results import progress_bar
 from freight.data.wmt import is_score_file
 from freight.errors import InvalidInput
@@ -120,12 +120,12 @@ def judge_command(
         freight.read_judgements(path, judgements.human, conditions, encoding=judgements.encoding)
         for path in judgements.data
     ]
-    requested: list[RequestedMetric] = []
+    requested: list[SelectedMetric] = []
     if metrics.names:
         choice = MetricChoice(metrics.names, settings, encoder)
         requested = choice.load(_references(sets, settings.lang), every_column=False)
     requested += [
-        RequestedMetric(load_stored_scores(path, sets), ("score",)) for path in metrics.stored
+        SelectedMetric(load_stored_scores(path, sets), ("score",)) for path in metrics.stored
     ]
     with progress_bar(sum(map(len, sets))) as progress:
         judged = judge_metrics(

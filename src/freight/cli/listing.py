@@ -1,33 +1,75 @@
-"""`freight metrics`, `freight encoders` and `freight version`: what there is."""
+"""`freight metrics`, `freight encoders`, `freight version`, `freight cache`, `freight export`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 import freight
+from freight.cli import completion
+from freight.metrics import find_metric
+from freight.metrics.declaration import REQUIRED
+from freight.metrics.extensions import split_column
+
+if TYPE_CHECKING:
+    from freight.metrics.declaration import Declaration
 
 
-def metrics() -> None:
-    """List the metrics, with their columns and which way is better."""
-    from freight.metrics import METRICS
-
+def metrics(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[METRIC]",
+            help="Show the parameters of one metric, by name or as file.py:NAME.",
+            autocompletion=completion.metrics,
+        ),
+    ] = None,
+) -> None:
+    """List the metrics with their columns, or the parameters of one."""
+    if name is not None:
+        _show_metric(split_column(name)[0])
+        return
     table = Table("metric", "columns", "what it is", "presets", title="Metrics")
-    about = freight.list_metrics()
-    for name in METRICS:
-        table.add_row(name, _columns(name), about[name], "  ".join(freight.presets(name)))
-    Console().print(table)
+    for metric, summary in freight.list_metrics().items():
+        try:
+            declaration = find_metric(metric)
+        except freight.FreightError as error:
+            table.add_row(metric, "", Text(str(error), "yellow"), "")
+            continue
+        table.add_row(metric, _columns(declaration), summary, "  ".join(declaration.presets))
+    console = Console()
+    console.print(table)
+    console.print("↑ higher is better, ↓ lower; `freight metrics METRIC` lists its parameters")
 
 
-def _columns(name: str) -> str:
-    light = {"encoder": "hashed"} if "encoder" in freight.parameters(name) else {}
-    try:
-        columns = freight.load(name, **light).columns
-    except freight.MissingPart as missing:
-        return f"[yellow]{missing}[/yellow]"
-    return "  ".join(f"{c.name}{'↑' if c.higher else '↓'}" for c in columns)
+def _columns(declaration: "Declaration[..., Any]") -> str:
+    columns = declaration.columns or {}
+    return "  ".join(f"{column}{direction.value}" for column, direction in columns.items())
+
+
+def _show_metric(name: str) -> None:
+    """What one metric is, and what can be set of it."""
+    declaration = find_metric(name)
+    console = Console()
+    heading = Text.assemble((name, "bold"), "  ", _columns(declaration))
+    console.print(heading)
+    for line in (declaration.summary, *declaration.notes, declaration.paper):
+        if line:
+            console.print(line, markup=False, highlight=False)
+    table = Table("parameter", "default", "values", "what it does")
+    for parameter in declaration.parameters.values():
+        default = "required" if parameter.default is REQUIRED else str(parameter.default)
+        if parameter.automatic != parameter.default:
+            default = f"{parameter.automatic} (by language)"
+        table.add_row(parameter.name, default, Text(parameter.expect()), parameter.description)
+    if declaration.parameters:
+        console.print(table)
+    for preset, settings in declaration.presets.items():
+        given = " ".join(f"{setting}={value}" for setting, value in settings.items())
+        console.print(f"--preset {preset}: {given}", markup=False, highlight=False)
 
 
 def encoders() -> None:
@@ -44,10 +86,10 @@ def version() -> None:
 
 
 cache_app = typer.Typer(
-    help="Look at the vectors and scores remembered on disk, or forget them.", no_args_is_help=True
+    help="Show the vectors and scores cached on disk, or delete them.", no_args_is_help=True
 )
 _Folder = Annotated[
-    str | None, typer.Option(help="Of vectors alone. Default: in the user's cache.")
+    str | None, typer.Option(help="A folder of vectors. Default: the user's cache.")
 ]
 
 
@@ -57,12 +99,12 @@ def info(folder: _Folder = None) -> None:
     from freight.encoders.cache.disk import cache_info
     from freight.judge import ScoreCache
 
-    found = cache_info(folder)
+    vectors = cache_info(folder)
     table = Table("what", "how much", title="Cache", show_header=False)
-    table.add_row("folder", found.folder)
-    table.add_row("texts", f"{found.texts:,}")
-    table.add_row("used", f"{_mebibytes(found.used)} of {_mebibytes(found.limit)}")
-    table.add_row("on disk", _mebibytes(found.disk))
+    table.add_row("folder", vectors.folder)
+    table.add_row("texts", f"{vectors.texts:,}")
+    table.add_row("used", f"{_mebibytes(vectors.used)} of {_mebibytes(vectors.limit)}")
+    table.add_row("on disk", _mebibytes(vectors.disk))
     if folder is None:
         scores = ScoreCache()
         table.add_section()
@@ -77,18 +119,18 @@ def clear(
     folder: _Folder = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Forget all vectors and scores, or the vectors of a folder; what is running may go on."""
+    """Delete all cached vectors and scores, or the vectors of a folder; runs may go on."""
     from freight.encoders.cache.disk import cache_info, clear_cache
     from freight.judge import ScoreCache
 
-    found = cache_info(folder)
+    vectors = cache_info(folder)
     scores = ScoreCache() if folder is None else None
     if not yes:
         more = f", and {len(scores.files):,} files in {scores.folder}" if scores else ""
-        typer.confirm(f"Forget {found.texts:,} texts in {found.folder}{more}?", abort=True)
+        typer.confirm(f"Delete {vectors.texts:,} texts in {vectors.folder}{more}?", abort=True)
     if scores:
         print(f"freed {_mebibytes(scores.clear())} in {scores.folder}")
-    print(f"freed {_mebibytes(clear_cache(folder))} in {found.folder}")
+    print(f"freed {_mebibytes(clear_cache(folder))} in {vectors.folder}")
 
 
 def _mebibytes(count: int) -> str:
@@ -100,7 +142,7 @@ export_app = typer.Typer(help="Write metrics as modules of other libraries.", no
 
 @export_app.callback()
 def _export() -> None:
-    """Keep the name of the library a command of its own."""
+    """Make the name of the library a command."""
 
 
 @export_app.command()
@@ -110,8 +152,7 @@ def evaluate(
         list[str] | None, typer.Option("-m", "--metric", metavar="NAME", help="Default: all.")
     ] = None,
 ) -> None:
-    """Write a folder a metric for Hugging Face evaluate: a module, its card, its requirements."""
-    import freight
+    """Write one folder per metric for Hugging Face evaluate: a module, its card, requirements."""
     from freight.interop.evaluate_cards import write_module
 
     for name in metric or freight.list_metrics():

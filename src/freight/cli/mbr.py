@@ -14,6 +14,7 @@ from freight.cli.options import DEFAULT, given, language_setting, parse_settings
 from freight.cli.results import progress_bar
 from freight.data.tables import TableWriter, check_ending
 from freight.errors import InvalidInput
+from freight.metrics.extensions import split_column
 
 if TYPE_CHECKING:
     from freight.core.decoding import Choice
@@ -118,7 +119,7 @@ def _load_utility(
     metric: str, settings: SettingOptions, encoder: EncoderOptions, texts: Iterable[str]
 ) -> "Scorer":
     """The metric, with the column that is asked for as its primary one."""
-    name, _, column = metric.partition(":")
+    name, column = split_column(metric)
     named = {
         **given(layer=settings.layer, preset=settings.preset, column=column or None),
         **language_setting(settings.lang, [metric], encoder.encoder, texts),

@@ -1,4 +1,4 @@
-"""What a command line says of metrics: names, columns, settings; and the options that say it."""
+"""How a command line names metrics, columns and settings, and the options that commands share."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -10,13 +10,14 @@ import typer
 from freight.cli import completion
 from freight.data.languages import AUTO
 from freight.errors import InvalidInput
+from freight.metrics.extensions import split_column
 
 if TYPE_CHECKING:
     from freight.core.scoring import Scorer
 
 
 DEFAULT = "freight"
-"""The metric where none is named."""
+"""The metric by default."""
 
 # Options that several commands have, written once so that they mean the same in each.
 MetricNames = Annotated[
@@ -25,7 +26,7 @@ MetricNames = Annotated[
         "-m",
         "--metric",
         metavar="NAME[:COLUMN]",
-        help=f"From `freight metrics`; may be repeated. Default: {DEFAULT}.",
+        help=f"From `freight metrics`, or file.py:NAME; may be repeated. Default: {DEFAULT}.",
         autocompletion=completion.metrics,
     ),
 ]
@@ -50,7 +51,9 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="[METRIC.]NAME=VALUE",
-        help="A parameter of one metric or of all; may be repeated.",
+        help="A parameter of one metric or of all (`freight metrics METRIC` lists them);"
+        " may be repeated.",
+        autocompletion=completion.settings,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
@@ -101,7 +104,7 @@ Scale = Annotated[
 
 
 @dataclass(frozen=True)
-class RequestedMetric:
+class SelectedMetric:
     """A metric, and the columns of it that are to be shown."""
 
     metric: "Scorer"
@@ -109,42 +112,42 @@ class RequestedMetric:
 
 
 def parse_settings(settings: list[str]) -> dict[str, Any]:
-    """From NAME=VALUE to values: JSON where it is that, text otherwise."""
-    found: dict[str, Any] = {}
+    """Values by name from NAME=VALUE: JSON where it is JSON, text otherwise."""
+    parsed: dict[str, Any] = {}
     for item in settings:
         name, equals, value = item.partition("=")
         if not equals:
             raise InvalidInput(f"--set {item} lacks a value; write --set {item}=0.5")
         try:
-            found[name] = json.loads(value)
+            parsed[name] = json.loads(value)
         except json.JSONDecodeError:
-            found[name] = float(value) if value in ("inf", "-inf") else value
-    return found
+            parsed[name] = float(value) if value in ("inf", "-inf") else value
+    return parsed
 
 
 def parse_conditions(items: list[str]) -> dict[str, str]:
-    """From COLUMN=VALUE to what rows have to have."""
-    found = {}
+    """Required values by column from COLUMN=VALUE."""
+    conditions = {}
     for item in items:
         name, equals, value = item.partition("=")
         if not equals:
             raise InvalidInput(f"--where {item} lacks a value; write --where {item}=VALUE")
-        found[name] = value
-    return found
+        conditions[name] = value
+    return conditions
 
 
 def parse_scale(scale: str | None) -> tuple[float, float] | None:
-    """From LOW:HIGH to two numbers."""
+    """Two numbers from LOW:HIGH."""
     if scale is None:
         return None
     low, _, high = scale.partition(":")
     try:
-        found = float(low), float(high)
+        bounds = float(low), float(high)
     except ValueError:
         raise InvalidInput(f"--scale {scale} is not of the form 0:10") from None
-    if not found[0] < found[1]:
+    if not bounds[0] < bounds[1]:
         raise InvalidInput(f"--scale {scale} is empty; write the lower number first")
-    return found
+    return bounds
 
 
 def given(**options: Any) -> dict[str, Any]:
@@ -155,17 +158,17 @@ def given(**options: Any) -> dict[str, Any]:
 def language_setting(
     lang: str | None, names: list[str], encoder: str | None = None, refs: Iterable[str] = ()
 ) -> dict[str, str]:
-    """The language, where a metric knows languages; where none does, a note that all are alike.
+    """The language as a setting, where a metric has one; where none has, a note on stderr.
 
-    `auto` is what the references seem to be in, which is said. A language other than English is
-    noted where the encoder knows English alone.
+    `auto` detects the language of the references. Another language than English is noted where the
+    encoder knows only English.
     """
     import freight
 
     if lang is None:
         return {}
     chosen = detected(refs) if lang == AUTO else lang
-    metrics = list(dict.fromkeys(name.partition(":")[0] for name in names))
+    metrics = list(dict.fromkeys(split_column(name)[0] for name in names))
     taking = [metric for metric in metrics if "encoder" in freight.parameters(metric)]
     if chosen not in ("en", "code") and any(_is_english(one, encoder) for one in taking):
         typer.echo(
@@ -180,24 +183,24 @@ def language_setting(
 
 
 def target_setting(pair: str, names: list[str]) -> dict[str, str]:
-    """The target language of SRC-TGT, where a metric knows languages."""
+    """The target language of SRC-TGT as a setting, where a metric has one."""
     import freight
 
     target = pair.rpartition("-")[2]
-    metrics = {name.partition(":")[0] for name in names}
+    metrics = {split_column(name)[0] for name in names}
     known = any("lang" in freight.parameters(metric) for metric in metrics)
     return {"lang": target} if known else {}
 
 
 def detected(refs: Iterable[str]) -> str:
-    """The language that references seem to be in, which is told."""
+    """The language that the references seem to be in, noted on stderr."""
     from freight.data.languages import detect
 
-    found = detect(refs)
-    if found is None:
+    language = detect(refs)
+    if language is None:
         raise InvalidInput("--lang auto finds no language in the references; name it, --lang cs")
-    typer.echo(f"language: {found}, by the look of the references", err=True)
-    return found
+    typer.echo(f"language: {language}, by the look of the references", err=True)
+    return language
 
 
 def _is_english(metric: str, encoder: str | None) -> bool:
@@ -215,57 +218,66 @@ def wanted_metrics(
     settings: Mapping[str, Any],
     cache: bool = False,
     every: bool = True,
-) -> list[RequestedMetric]:
-    """Load each metric once, with the settings that are for it, and the columns asked for.
+) -> list[SelectedMetric]:
+    """Load each metric once, with its settings and the columns that were asked for.
 
-    A setting goes to every metric that knows it, METRIC.NAME to that one alone. A name alone is for
-    every column of a metric, or else for the primary one.
+    A setting goes to every metric that has it, METRIC.NAME to that metric only. A name without a
+    column means every column of a metric, or with `every=False` the primary one.
     """
     import freight
 
     columns: dict[str, list[str]] = {}
     for wanted in names:
-        name, colon, column = wanted.partition(":")
-        columns.setdefault(name, []).extend([column] if colon else [] if every else [""])
+        name, column = split_column(wanted)
+        unnamed = [] if every else [""]
+        columns.setdefault(name, []).extend(unnamed if column is None else [column])
     unused = set(settings)
-    found = []
+    loaded: list[SelectedMetric] = []
     for name, picked in columns.items():
         mine, used = _settings(name, settings)
         unused -= used
         metric = freight.load(name, **encoder_setting(name, encoder, options, cache), **mine)
-        found.append(RequestedMetric(metric, _columns(metric, picked)))
+        if any(other.metric.name == metric.name for other in loaded):
+            raise InvalidInput(f"two metrics are called {metric.name}; name one of them otherwise")
+        loaded.append(SelectedMetric(metric, _columns(metric, picked)))
     for setting in sorted(unused):
-        name = setting.partition(".")[0] if "." in setting else next(iter(columns))
-        freight.load(name, **{setting.rpartition(".")[2]: settings[setting]})
+        owner, _, parameter = setting.rpartition(".")
+        name = owner or next(iter(columns))
+        freight.load(name, **{parameter: settings[setting]})
         raise InvalidInput(f"--set {setting}: {name} is not among the metrics of this run")
-    return found
+    return loaded
 
 
 def encoder_setting(
     metric: str, name: str | None, options: Mapping[str, Any], cache: bool
 ) -> dict[str, Any]:
-    """The encoder, where the metric has one and something is said of it."""
+    """The encoder as a setting, where the metric has one and an option concerns it."""
     import freight
     from freight.encoders import is_static
 
     if (name is None and not options and not cache) or "encoder" not in freight.parameters(metric):
         return {}
     chosen = name or freight.default_encoder(metric)
+    if chosen is None:  # a user's factory that has an encoder object for a default
+        return {}
     if cache and not is_static(chosen):  # looking up words is faster than reading a disk
         return {"encoder": freight.with_cache(freight.encoder(chosen, **options))}
     return {"encoder": freight.encoder(chosen, **options) if options else chosen}
 
 
 def _settings(metric: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
-    """The settings that are for a metric, and under which names they were given."""
-    import freight
+    """The settings of a metric by parameter, and the names under which they were given."""
+    from freight.metrics import find_metric
 
-    known = freight.parameters(metric)
+    declaration = find_metric(metric)
     mine, used = {}, set()
     for given, value in settings.items():
         owner, _, name = given.rpartition(".")
-        if owner in ("", metric) and name in known and name != "encoder":
-            mine[name] = value
+        if owner not in ("", metric) or name == "encoder":
+            continue
+        current = declaration.current_name(name)
+        if current in declaration.settable:
+            mine[current] = value
             used.add(given)
     return mine, used
 

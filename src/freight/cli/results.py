@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from freight.cli.groups import DEFAULT_SAMPLES, Presentation
-from freight.cli.options import RequestedMetric
+from freight.cli.options import SelectedMetric
 from freight.cli.sacrebleu import (
     ScoreLine,
     format_lines,
@@ -50,7 +50,7 @@ class ScoreSummary:
 
     def __init__(
         self,
-        requested: Sequence[RequestedMetric],
+        requested: Sequence[SelectedMetric],
         signatures: Sequence[str],
         presentation: Presentation,
         origins: "RowOrigins | None" = None,
@@ -185,7 +185,7 @@ class ScoreSummary:
 
 def means_table(
     count: int,
-    requested: Sequence[RequestedMetric],
+    requested: Sequence[SelectedMetric],
     systems: Sequence[Mapping[str, float]],
     presentation: Presentation,
 ) -> Table:
@@ -201,7 +201,7 @@ def means_table(
 
 def print_notes(
     count: int,
-    requested: Sequence[RequestedMetric],
+    requested: Sequence[SelectedMetric],
     flags: Sequence[Mapping[str, int]],
     signatures: Sequence[str],
 ) -> None:
@@ -230,7 +230,7 @@ def _compared(ranking: "SystemRanking") -> dict[str, Any]:
     return record
 
 
-def _arrows(one: RequestedMetric) -> dict[str, str]:
+def _arrows(one: SelectedMetric) -> dict[str, str]:
     return {column.name: "↑" if column.higher else "↓" for column in one.metric.columns}
 
 
@@ -298,7 +298,7 @@ def without_references(hyps: list[str], task: WmtTask) -> list[str]:
 def write_wmt_files(
     folder: Path,
     task: WmtTask,
-    requested: Sequence[RequestedMetric],
+    requested: Sequence[SelectedMetric],
     results: "Sequence[Result]",
     origins: "RowOrigins",
 ) -> list[Path]:

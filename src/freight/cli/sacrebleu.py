@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from freight.cli.groups import DEFAULT_SAMPLES, PRINTED, Presentation
-from freight.cli.options import RequestedMetric
+from freight.cli.options import SelectedMetric
 
 if TYPE_CHECKING:
     from freight.core.result import Column, Result
@@ -48,7 +48,7 @@ class ScoreLine:
 
 
 def score_lines(
-    requested: Sequence[RequestedMetric],
+    requested: Sequence[SelectedMetric],
     results: "Sequence[Result]",
     origins: "RowOrigins | None",
     presentation: Presentation,
@@ -62,7 +62,7 @@ def score_lines(
 
 
 def _metric_lines(
-    one: RequestedMetric,
+    one: SelectedMetric,
     result: "Result",
     origins: "RowOrigins | None",
     presentation: Presentation,

@@ -32,7 +32,7 @@ from freight.cli.groups import (
     files_of,
     grouped,
 )
-from freight.cli.options import RequestedMetric, given
+from freight.cli.options import SelectedMetric, given
 from freight.cli.results import (
     WMT_FORMATS,
     ScoreSummary,
@@ -336,7 +336,7 @@ def _fit(metric: "Scorer", corpus: Corpus) -> "Scorer":
 
 
 def _score_corpus(
-    requested: list[RequestedMetric],
+    requested: list[SelectedMetric],
     metrics: "list[Scorer]",
     corpus: Corpus,
     tables: list[Path],
@@ -362,7 +362,7 @@ def _score_corpus(
 
 
 def _write_pages(
-    requested: list[RequestedMetric],
+    requested: list[SelectedMetric],
     metrics: "list[Scorer]",
     corpus: Corpus,
     summary: ScoreSummary,
@@ -416,7 +416,7 @@ def _print_how_to_resume(folder: Path) -> None:
     raise typer.Exit(130)
 
 
-def _show_run(requested: list[RequestedMetric], run: "Run", as_json: bool) -> None:
+def _show_run(requested: list[SelectedMetric], run: "Run", as_json: bool) -> None:
     if as_json:
         print(json.dumps(run.summary()))
         return

@@ -22,6 +22,7 @@ from freight.cli.options import (
     wanted_metrics,
 )
 from freight.errors import InvalidInput
+from freight.metrics.extensions import split_column
 
 if TYPE_CHECKING:
     from freight.core.scoring import Scorer
@@ -138,7 +139,7 @@ def tune_command(
     from freight.judge.search import parse_space
     from freight.judge.tuning import tune as tune_metric
 
-    name, _, column = data.metric.partition(":")
+    name, column = split_column(data.metric)
     space = parse_space(name, search.grid or [])
     conditions, bounds = parse_conditions(data.where or []), parse_scale(statistic.scale)
     criteria = [data.human] if data.human else None
@@ -206,7 +207,7 @@ def _load_rivals(
 
     rivals: dict[str, Scorer] = {}
     for wanted in names:
-        name, _, column = wanted.partition(":")
+        name, column = split_column(wanted)
         known = freight.parameters(name)
         shared = {x: named[x] for x in named if x in ("layer", "lang") and x in known}
         own = {x: named[x] for x in named if x.startswith(f"{name}.") and name != metric}
@@ -242,7 +243,7 @@ def _progress() -> "Iterator[TuningProgress | None]":
 def _present(tuned: "TuningResult", outputs: list[Path], as_json: bool) -> None:
     from rich.console import Console
 
-    from freight.metrics import plain
+    from freight.metrics import json_value
     from freight.report.tuning import show_tuned, write_tune_report
 
     for path in outputs:
@@ -252,7 +253,7 @@ def _present(tuned: "TuningResult", outputs: list[Path], as_json: bool) -> None:
             write_tune_report(tuned, path)
     if as_json:
         tried = [{**one.settings, "value": one.value, "values": one.values} for one in tuned.trials]
-        print(json.dumps(plain({**tuned.preset, "trials": tried})))
+        print(json.dumps(json_value({**tuned.preset, "trials": tried})))
         return
     console = Console()
     show_tuned(tuned, console)

@@ -28,7 +28,7 @@ from freight.core.types import Cloud, Progress
 from freight.core.weightings import Measures
 from freight.data.candidates import Candidates
 from freight.errors import InvalidInput
-from freight.metrics import led_by
+from freight.metrics import with_primary_column
 from freight.transport.types import Array
 
 BLOCK = 8 * PAIRS
@@ -100,7 +100,7 @@ def mbr(
     `itself=False` leaves each candidate's own sample out. `weights` belong to the references; they
     need not add up to 1. A metric that needs IDF and has none learns it from these references.
     """
-    scorer = led_by(metric, column)
+    scorer = with_primary_column(metric, column)
     many = _are_many(candidates)
     lists = (
         _several(candidates, references, weights)

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch.nn.functional import normalize
 
-from freight.core import pooling
 from freight.core.idf import Frequencies, Idf
+from freight.core.pooling import mean as mean_over_layers
 from freight.core.types import Cloud, Kind
 from freight.core.units import sentence_of
 from freight.errors import InvalidInput
@@ -71,17 +71,17 @@ class Mass:
 
     Rarity multiplies it where `idf` is given. Special tokens weigh nothing unless they are counted.
     Where all units of a text are in every document its mass is uniform, and the text is flagged.
-    `join` makes one vector of the layers.
+    `pooling` makes one vector of the layers.
     """
 
     idf: Idf | None = None
     by: str = "uniform"
     special: bool = False
-    join: Callable[[torch.Tensor], torch.Tensor] = pooling.mean
+    pooling: Callable[[torch.Tensor], torch.Tensor] = mean_over_layers
 
     def __call__(self, cloud: Cloud) -> Measures:
         """The measures of a cloud."""
-        points = self.join(cloud.layers)
+        points = self.pooling(cloud.layers)
         mass = MASSES[self.by](cloud, points)
         if self.idf is not None:
             mass = mass * self.idf(cloud.ids)

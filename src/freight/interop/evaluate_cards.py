@@ -1,12 +1,11 @@
-"""Folders for Hugging Face evaluate, one a metric: a module, its card, and what it requires.
+"""Folders for Hugging Face evaluate, one per metric: a module, its card, and what it requires.
 
-All of it follows from the catalogue. A folder can be loaded by its path, and can be pushed as it is
-to a Space, from where `evaluate.load` finds it by name.
+All of it follows from the metrics' declarations. A folder can be loaded by its path, and can be
+pushed as it is to a Space, from where `evaluate.load` loads it by name.
 """
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,8 @@ from typing import Any
 from freight.core.result import Column
 from freight.core.scoring import Scorer
 from freight.errors import InvalidInput
-from freight.metrics import factory, list_metrics, load, paper, parameters, presets
+from freight.metrics import find_metric, load
+from freight.metrics.declaration import Declaration, Parameter
 
 HYPS = ["The boy in a coat.", "Rain fell all day."]
 REFS = ["The young man in a slicker.", "It rained all day."]
@@ -90,8 +90,8 @@ same. The signature of this example, every choice in one line:
 
 Settings, of `evaluate.load` or of `compute`:
 
-| name | default |
-| --- | --- |
+| name | default | what it does |
+| --- | --- | --- |
 {settings}
 
 `{several}` says how several references become one score: `best`, `each` or `mean`. {configurations}
@@ -148,7 +148,10 @@ def _card(about: Description) -> str:
         several=SEVERAL,
         example=_example(about),
         signature=about.light.signature,
-        settings="\n".join(f"| `{name}` | `{x!r}` |" for name, x in about.settings.items()),
+        settings="\n".join(
+            f"| `{name}` | `{one.default!r}` | {one.description} |"
+            for name, one in about.settings.items()
+        ),
         configurations=f"Configurations, by `config_name`: {named}." if named else "",
         columns="\n".join(_row(column) for column in about.columns),
         limits="\n".join(f"- {limit}" for limit in _limits(about)),
@@ -180,15 +183,16 @@ def _row(column: Column) -> str:
 
 def _limits(about: Description) -> Iterator[str]:
     if about.encodes:
+        default = about.settings["encoder"].default
         yield (
             "A score is as good as the encoder: `hashed` knows words but no meaning, and is for"
-            f" tests; the default is `{about.settings['encoder']}`. Scores of different encoders,"
-            " layers or settings do not compare; the signature tells them apart."
+            f" tests; the default is `{default}`. Scores of different encoders, layers or settings"
+            " cannot be compared; the signature tells them apart."
         )
     else:
         yield "It compares strings: another wording of the same thing counts as an error."
-    if about.settings.get("idf"):
-        yield "IDF is learnt from the references given, so that scores depend on all of them."
+    if "idf" in about.settings and about.settings["idf"].default is not None:
+        yield "IDF is fitted on the references given, so that scores depend on all of them."
     yield from about.notes
 
 
@@ -198,32 +202,34 @@ SEVERAL = "several"
 
 @dataclass(frozen=True)
 class Description:
-    """A metric in words and numbers; everything is read off its factory."""
+    """A metric in words and numbers; everything is read off its declaration."""
 
     name: str
 
     @property
+    def declaration(self) -> Declaration[..., Any]:
+        """The metric's facts."""
+        return find_metric(self.name)
+
+    @property
     def slug(self) -> str:
         """The name as Python has it, for folders and modules."""
-        return str(factory(self.name).__name__)
+        return str(self.declaration.factory.__name__)
 
     @property
     def summary(self) -> str:
-        """What it is, in a sentence."""
-        return list_metrics()[self.name]
+        """What it is, in one sentence."""
+        return self.declaration.summary
 
     @property
     def paper(self) -> str:
         """Where it comes from."""
-        return paper(self.name)
+        return self.declaration.paper
 
     @property
     def notes(self) -> list[str]:
-        """What else there is to know, a paragraph each: options, departures from the paper."""
-        both = factory(self.name), inspect.getmodule(factory(self.name))
-        texts = [(inspect.getdoc(one) or "").split("\n\n")[1:] for one in both]
-        notes = [note.replace("\n", " ") for text in texts for note in text]
-        return [note for note in notes if note != self.paper]
+        """What else there is to know, one paragraph each: options, departures from the paper."""
+        return self.declaration.notes
 
     @property
     def version(self) -> str:
@@ -235,19 +241,18 @@ class Description:
     @property
     def encodes(self) -> bool:
         """Whether texts become vectors first."""
-        return "encoder" in parameters(self.name)
+        return "encoder" in self.declaration.parameters
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """What can be set, and what it is otherwise."""
-        there = inspect.signature(factory(self.name)).parameters
-        found = {name: parameter.default for name, parameter in there.items()}
-        return {SEVERAL if name == "references" else name: x for name, x in found.items()}
+    def settings(self) -> dict[str, Parameter]:
+        """What can be set, under the names that this library uses."""
+        there = self.declaration.parameters
+        return {SEVERAL if name == "references" else name: one for name, one in there.items()}
 
     @property
     def presets(self) -> list[str]:
         """Settings that have a name."""
-        return list(presets(self.name))
+        return list(self.declaration.presets)
 
     @property
     def columns(self) -> tuple[Column, ...]:

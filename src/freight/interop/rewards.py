@@ -10,7 +10,7 @@ from typing import Any
 from freight.core.result import Column
 from freight.core.scoring import Scorer
 from freight.errors import InvalidInput
-from freight.metrics import led_by
+from freight.metrics import with_primary_column
 from freight.transport.types import Array
 
 
@@ -27,7 +27,7 @@ def reward(
     Higher is better: a distance is negated, unless `scale` says which scores are worth 0 and 1.
     `unscored` is given for what cannot be scored; None, TRL's word for that, moves nothing.
     """
-    scorer = led_by(metric, column)
+    scorer = with_primary_column(metric, column)
     if scorer.needs_fitting:
         raise InvalidInput(
             f"{scorer.name} weighs units by IDF, which no single batch may teach it; fit it first:"

@@ -23,7 +23,7 @@ from freight.errors import FreightError, InvalidInput, MissingPart
 from freight.judge.comparisons import StatisticOptions, comparison_of
 from freight.judge.error import POWERS
 from freight.judge.scores import study_columns
-from freight.metrics import is_continuous, parameters
+from freight.metrics import parameters
 from freight.transport.types import Array
 
 Settings = dict[str, Any]
@@ -122,7 +122,9 @@ def _dimension(metric: str, name: str, values: str) -> Dimension:
     if match is None:
         return Choices(tuple(_value(text) for text in dict.fromkeys(values.split(","))))
     low, high = float(match[1]), float(match[2])
-    whole = not is_continuous(metric, name) and low.is_integer() and high.is_integer()
+    known = parameters(metric).get(name)
+    continuous = known is not None and known.is_continuous
+    whole = not continuous and low.is_integer() and high.is_integer()
     log = match[4] == "log" or (match[4] is None and low > 0 and not whole)
     return Range(low, high, int(match[3] or DEFAULT_COUNT), log, whole)
 

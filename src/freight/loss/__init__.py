@@ -190,7 +190,7 @@ class Freight(Loss):
     """The house metric: -log of its score, that is the distance d in exp(-d).
 
     States are (batch, layer, token, dim). `join` makes one vector of a unit's layers (unit, layer,
-    dim): `freight.load("freight").weighting.join` standardises them as the metric does for its
+    dim): `freight.load("freight").weighting.pooling` standardises them as the metric does for its
     encoder; without one they are taken end to end, each scaled to unit length. Where a cosine is
     below `floor` its cost is capped, and pulls no more.
     """

@@ -1,156 +1,145 @@
-"""The metrics by name: a table of factories, imported on request."""
+"""The metrics by name: built in, from installed packages, or from a file of one's own.
+
+Built-in metrics are declared in the modules listed here. They are light to import: torch is
+imported when a metric is loaded.
+"""
 
 import difflib
-import inspect
 import json
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import is_dataclass, replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from freight.core.scoring import Scorer
-from freight.errors import InvalidInput
+from freight.errors import FreightError, InvalidInput
+from freight.metrics.declaration import Declaration, Parameter
+from freight.metrics.extensions import find_in_file, find_installed, installed, is_in_file
 
-METRICS = {
-    "freight": "freight:freight",
-    "lazy-emd": "lazy_emd:lazy_emd",
-    "emd": "lazy_emd:emd",
-    "bert-score": "bert_score:bert_score",
-    "f-alpha": "f_alpha:f_alpha",
-    "yisi-1": "f_alpha:yisi_1",
-    "bary-score": "bary_score:bary_score",
-    "wrd-score": "wrd_score:wrd_score",
-    "wrd-score-code": "wrd_score:wrd_score_code",
-    "std": "std:std",
-    "wmd": "wmd:wmd",
-    "wmdo": "wmd:wmdo",
-    "mover-score": "mover_score:mover_score",
-    "sms": "sms:sms",
-    "s+wms": "sms:s_wms",
-    "doc-lazy-emd": "doc_lazy_emd:doc_lazy_emd",
-    "bleu": "lexical:bleu",
-    "sentence-bleu": "lexical:sentence_bleu",
-    "chrf": "lexical:chrf",
-    "chrf++": "lexical:chrf_plus_plus",
-    "word-f": "lexical:word_f",
-    "ter": "lexical:ter",
-    "rouge-1": "lexical:rouge_1",
-    "rouge-2": "lexical:rouge_2",
-    "rouge-l": "lexical:rouge_l",
-    "nist": "lexical:nist",
-    "meteor": "lexical:meteor",
-    "wer": "lexical:wer",
-    "per": "lexical:per",
-    "character": "lexical:character",
-}
+if TYPE_CHECKING:
+    from freight.core.scoring import Scorer
+
+_MODULES = (
+    "freight",
+    "lazy_emd",
+    "bert_score",
+    "bary_score",
+    "wrd_score",
+    "std",
+    "wmd",
+    "mover_score",
+    "sms",
+    "lexical",
+)
 
 
 def load(
     name: str, preset: str | None = None, column: str | None = None, **settings: Any
-) -> Scorer:
-    """The metric of this name; its parameters are those of its factory.
+) -> "Scorer":
+    """The metric of this name, built with these settings; `parameters(name)` says what there is.
 
-    A preset is settings under a name, such as a paper's, or in a file that ends in .json; what is
-    set besides comes first. `column` is made the primary one.
+    `name` is from `list_metrics()`, or `path/to/file.py:name` for a metric of your own. A preset is
+    settings under a name, such as a paper's, or in a file that ends in .json; what is set besides
+    overrides it. `column` becomes the primary one.
     """
-    known = parameters(name)
-    unknown = [setting for setting in settings if setting not in known]
-    if unknown:
-        raise InvalidInput(f"{name} has no parameter {unknown[0]!r}; there is {', '.join(known)}")
+    declaration = find_metric(name)
+    given = declaration.check_names(settings)
     if preset is not None:
-        given = settings if column is None else {**settings, "column": column}
-        return load(name, **{**preset_settings(name, preset), **given})
-    _check_numbers(name, settings)
-    scorer: Scorer = factory(name)(**settings)
-    return led_by(scorer, column)
+        given = {**preset_settings(name, preset), **given}
+    led = given.pop("column", None) if column is None else column
+    scorer: Scorer = declaration(**given)
+    return with_primary_column(scorer, led)
 
 
-def led_by(metric: str | Scorer, column: str | None = None) -> Scorer:
-    """A metric by name, or as it is; `column`, where one is named, is made the primary one."""
+def find_metric(name: str) -> Declaration[..., Any]:
+    """The declaration of a metric: its factory, columns, parameters, presets, paper and page."""
+    built_in = built_in_metrics()
+    if name in built_in:
+        return built_in[name]
+    if is_in_file(name):
+        return find_in_file(name)
+    declaration = find_installed(name)
+    if declaration is not None:
+        return declaration
+    known = [*built_in, *installed()]
+    near = ", ".join(difflib.get_close_matches(str(name), known, 3, 0.4))
+    listed = f"there is {', '.join(known)}, or file.py:name for one of your own"
+    instead = f"did you mean {near}?" if near else listed
+    raise InvalidInput(f"there is no metric {name!r}; {instead}")
+
+
+def with_primary_column(metric: "str | Scorer", column: str | None = None) -> "Scorer":
+    """A metric by name, or as it is; `column`, where one is named, becomes the primary one."""
     scorer: Any = load(metric) if isinstance(metric, str) else metric
     if column is None:
         return scorer
-    there = [one.name for one in scorer.columns]
+    columns: tuple[Any, ...] = tuple(scorer.columns)
+    there = [one.name for one in columns]
     if column not in there:
         raise InvalidInput(f"{scorer.name} has no column {column!r}; there is {', '.join(there)}")
-    return replace(scorer, columns=tuple(sorted(scorer.columns, key=lambda c: c.name != column)))
+    if column == there[0]:
+        return scorer
+    if not is_dataclass(scorer):
+        raise InvalidInput(f"{scorer.name} is read by its first column, {there[0]}, alone")
+    columns = tuple(sorted(columns, key=lambda one: one.name != column))
+    return replace(scorer, columns=columns)  # type: ignore[return-value]
 
 
-def preset_settings(name: str, preset: str) -> dict[str, Any]:
-    """What a preset, known by name or in a file, sets of a metric."""
-    if preset.endswith(".json"):
-        known = [setting for setting in parameters(name) if setting != "preset"]
-        return read_preset(Path(preset), name, known)
-    there = presets(name)
-    if preset not in there:
-        has = ", ".join(there) or "none"
-        raise InvalidInput(f"{name} has no preset {preset!r}; there is {has}, or a .json file")
-    return there[preset]
+def parameters(name: str) -> dict[str, Parameter]:
+    """What can be set of a metric, by name: type, range or choices, default and description."""
+    return dict(find_metric(name).settable)
 
 
-def parameters(name: str) -> list[str]:
-    """What can be set of a metric."""
-    return [*inspect.signature(factory(name)).parameters, "preset", "column"]
-
-
-def is_continuous(name: str, parameter: str) -> bool:
-    """Whether a parameter of a metric takes any number, rather than whole ones or names."""
-    found = inspect.signature(factory(name)).parameters.get(parameter)
-    return found is not None and "float" in str(found.annotation)
-
-
-def default_encoder(name: str) -> str:
-    """What a metric encodes with where nothing is said."""
-    return str(inspect.signature(factory(name)).parameters["encoder"].default)
+def default_encoder(name: str) -> str | None:
+    """The name of the encoder that a metric uses by default, if it has one by name."""
+    encoder = find_metric(name).parameters.get("encoder")
+    return encoder.default if encoder is not None and isinstance(encoder.default, str) else None
 
 
 def presets(name: str) -> dict[str, dict[str, Any]]:
-    """The settings that a metric knows by name: its paper's, its authors' code's, and others."""
-    module, function = METRICS[name].split(":")
-    return (
-        dict(getattr(inspect.getmodule(factory(name)), "PRESETS", {})) if module == function else {}
-    )
-
-
-def paper(name: str) -> str:
-    """Where a metric comes from, as its file says with a year; empty where it is not published."""
-    home = inspect.getmodule(factory(name))
-    said = (inspect.getdoc(home) or "").replace("\n\n", "\0").replace("\n", " ").split("\0")
-    dated = [paragraph for paragraph in said if re.search(r"\b(19|20)\d\d\b", paragraph)]
-    return str(getattr(home, "PAPERS", {}).get(name, dated[0] if dated else ""))
+    """The settings that a metric has under a name: its paper's, its authors' code's, and others."""
+    return {preset: dict(settings) for preset, settings in find_metric(name).presets.items()}
 
 
 def list_metrics() -> dict[str, str]:
-    """What there is to score with, and what it is."""
-    return {name: (inspect.getdoc(factory(name)) or "").split("\n")[0] for name in METRICS}
+    """The metrics there are, built in and installed, each with one sentence on what it is."""
+    summaries = {name: one.summary for name, one in built_in_metrics().items()}
+    for name in installed():
+        if name not in summaries:
+            try:
+                summaries[name] = find_metric(name).summary
+            except FreightError as error:
+                summaries[name] = str(error)
+    return summaries
 
 
-def factory(name: str) -> Any:
-    """The function that makes a metric; its parameters are what can be set."""
-    if name not in METRICS:
-        near = ", ".join(difflib.get_close_matches(str(name), METRICS, 3, 0.4))
-        instead = f"did you mean {near}?" if near else f"there is {', '.join(METRICS)}"
-        raise InvalidInput(f"there is no metric {name!r}; {instead}")
-    module, function = METRICS[name].split(":")
-    return getattr(import_module(f"freight.metrics.{module}"), function)
-
-
-def _check_numbers(name: str, settings: Mapping[str, Any]) -> None:
-    """Refuse texts where a parameter takes nothing but numbers."""
-    there = inspect.signature(factory(name)).parameters
-    for setting, value in settings.items():
-        annotation = there[setting].annotation
-        kinds = get_args(annotation) or (annotation,)
-        if {float, int} & {*kinds} and str not in kinds and isinstance(value, str):
-            raise InvalidInput(f"{setting}={value!r} of {name} is not a number")
+@cache
+def built_in_metrics() -> dict[str, Declaration[..., Any]]:
+    """The declarations of the metrics of this package, by name; torch is not imported."""
+    declarations = {}
+    for module in _MODULES:
+        for value in vars(import_module(f"freight.metrics.{module}")).values():
+            if isinstance(value, Declaration):
+                declarations[value.name] = value
+    return declarations
 
 
 _INFINITE = {"inf": float("inf"), "-inf": float("-inf")}
 
 
-def read_preset(path: Path, metric: str, known: Sequence[str]) -> dict[str, Any]:
+def preset_settings(name: str, preset: str) -> dict[str, Any]:
+    """The settings of a preset, known by name or in a .json file."""
+    if preset.endswith(".json"):
+        return read_preset(Path(preset), name)
+    there = presets(name)
+    if preset not in there:
+        known = ", ".join(there) or "none"
+        raise InvalidInput(f"{name} has no preset {preset!r}; there is {known}, or a .json file")
+    return there[preset]
+
+
+def read_preset(path: Path, metric: str) -> dict[str, Any]:
     """The settings in a file, which has to be of this metric."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -163,36 +152,41 @@ def read_preset(path: Path, metric: str, known: Sequence[str]) -> dict[str, Any]
         raise InvalidInput(f"{path} is no preset; it has no metric with settings")
     if content["metric"] != metric:
         raise InvalidInput(f"{path} is a preset of {content['metric']}, not of {metric}")
-    for name in settings:
+    declaration = find_metric(metric)
+    current = {declaration.current_name(name): value for name, value in settings.items()}
+    known = [name for name in declaration.settable if name != "preset"]
+    for name, value in current.items():
         if name not in known:
             raise InvalidInput(
                 f"{path} sets {name!r}, which {metric} does not have; it has {', '.join(known)}"
             )
-    return {name: _INFINITE.get(x, x) if isinstance(x, str) else x for name, x in settings.items()}
+        current[name] = _INFINITE.get(value, value) if isinstance(value, str) else value
+    return current
 
 
 def write_preset(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a metric, its settings, and how they were found, whole or not at all."""
+    """Write a metric, its settings, and how they were chosen, whole or not at all."""
     check_preset(path)
     part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(plain(content), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    text = json.dumps(json_value(content), indent=2, allow_nan=False)
+    part.write_text(text + "\n", encoding="utf-8")
     part.replace(path)
 
 
 def check_preset(path: Path) -> None:
-    """Before any work: a place that cannot be written is no surprise at the end of it."""
+    """Refuse a path that cannot be written to, before any work is done."""
     if path.suffix != ".json":
         raise InvalidInput(f"{path} does not end in .json")
     if not path.parent.is_dir():
         raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
 
 
-def plain(value: Any) -> Any:
-    """The same in the words of JSON: infinity is a text, and what is no number is null."""
+def json_value(value: Any) -> Any:
+    """The same as JSON has it: infinity is a text, and nan is null."""
     if isinstance(value, Mapping):
-        return {name: plain(one) for name, one in value.items()}
+        return {name: json_value(one) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [json_value(one) for one in value]
     if isinstance(value, float) and value in _INFINITE.values():
         return "inf" if value > 0 else "-inf"
     return None if value != value else value

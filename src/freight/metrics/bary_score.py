@@ -1,41 +1,63 @@
 """BaryScore: Colombo et al., "Automatic Text Evaluation through the Lens of Wasserstein
-Barycenters", EMNLP 2021.
-
-The authors' code takes the last five hidden states, keeps special tokens, and scores the squared
-distance; so do we. It starts the barycentre at zero, where the first plan is whatever the solver's
-tie-breaking gives; ours starts at the unit-wise mean of the layers. Its IDF is looked up with keys
-that never match; ours weighs.
+Barycenters", EMNLP 2021. Departures from the authors' code are described at the factory.
 """
 
-from freight.core import costs, readouts
-from freight.core.metric import Metric
-from freight.core.result import Column
-from freight.encoders import EMBEDDED
-from freight.encoders import encoder as find
-from freight.metrics.sources import BARYCENTER, Chosen, Layer, source
-from freight.transport.types import Problem
+from typing import TYPE_CHECKING, Annotated
 
-PRESETS = {
-    "authors": {"layer": "-5:"},
-    "paper": {"layer": "all"},
-    "plus": {"layer": "-3:", "idf": "ref"},
-}
+from pydantic import Field
+
+from freight.metrics.declaration import LOWER, Slider, declare
+from freight.metrics.parameter_types import EncoderName, Idf, LayerChoice, ReferencesRule
+
+if TYPE_CHECKING:
+    from freight.core.metric import Metric
 
 
+@declare(
+    "bary-score",
+    columns={"distance": LOWER},
+    presets={
+        "authors": {"layer": "-5:"},
+        "paper": {"layer": "all"},
+        "plus": {"layer": "-3:", "idf": "ref"},
+    },
+    paper='Colombo et al., "Automatic Text Evaluation through the Lens of Wasserstein Barycenters",'
+    " EMNLP 2021.",
+    choose_when="you do not want to choose a layer",
+)
 def bary_score(
-    encoder: Chosen = EMBEDDED,
-    layer: Layer = None,
-    idf: str | None = None,
-    epsilon: float = 0.0,
-    references: str = "best",
-) -> Metric:
-    """Transport between the Wasserstein barycentres of an encoder's last five layers."""
-    found = find(encoder)
-    layer = f"-{min(5, found.depth + 1)}:" if layer is None else layer
-    taken = source(found, layer, join=BARYCENTER, idf=idf, special=True, weighed=True)
+    encoder: EncoderName = "embedded",
+    layer: LayerChoice = None,
+    idf: Idf = None,
+    epsilon: Annotated[
+        float,
+        Field(
+            ge=0.0,
+            allow_inf_nan=False,
+            description="Entropic regularisation between the barycenters; 0 solves exactly.",
+        ),
+        Slider(0.02, 4.0),
+    ] = 0.0,
+    references: ReferencesRule = "best",
+) -> "Metric":
+    """Transport between the Wasserstein barycenters of an encoder's last five layers.
+
+    The authors' code takes the last five hidden states, keeps special tokens, and scores the
+    squared distance; so do we. It starts the barycenter at zero, where the first plan depends on
+    how the solver breaks ties; ours starts at the unit-wise mean of the layers. Its IDF is looked
+    up with keys that never match; ours weighs.
+    """
+    from freight.metrics.parts import Column, Metric, Problem, costs, readouts, source
+    from freight.metrics.parts import encoder as find_encoder
+
+    chosen = find_encoder(encoder)
+    layer = f"-{min(5, chosen.depth + 1)}:" if layer is None else layer
+    text = source(
+        chosen, layer, pooling_name="barycenter", idf=idf, special=True, weigh_special=True
+    )
     return Metric(
-        "bary-score",
-        *taken,
+        name="bary-score",
+        **text.fields(),
         cost=costs.squared_euclidean,
         problems=(Problem(epsilon=epsilon),),
         readout=readouts.distance,

@@ -1,44 +1,75 @@
-"""The house metric: what the seeds know, chosen by how well it agrees with people.
+"""The default metric, `freight`: published ideas put together by how well they agree with people.
 
-From Lazy-EMD the price on what stays unmoved, and the objective for a score; from BERTScore that
-every unit also answers for itself; from BaryScore several layers; from STD that neighbours count.
-New are standardised vectors and a cost that is the logarithm of similarity: exp(-cost) is the
-cosine, so a score is a kind of mean cosine, and one lost word weighs more than many worn ones.
+Not published elsewhere. From Lazy-EMD (Chen et al., IJCAI 2020) come KL-relaxed marginals and a
+score read off the objective; from BERTScore (Zhang et al., ICLR 2020) greedy matching besides; from
+BaryScore (Colombo et al., EMNLP 2021) several layers; from STD (Li et al., TASLP 2019) that
+neighbouring words count. New are standardised vectors, and a cost that is the logarithm of the
+cosine: exp(-cost) is the cosine, so the score is a kind of mean cosine in which one unmatched word
+counts more than many slightly different ones.
 """
 
-from freight.core import costs, readouts
-from freight.core.metric import Metric
-from freight.core.result import Column
-from freight.encoders import EMBEDDED
-from freight.encoders import encoder as find
-from freight.metrics.sources import Chosen, Layer, source
-from freight.transport.types import Problem
+import math
+from typing import TYPE_CHECKING, Annotated
 
-INF = float("inf")
+from pydantic import Field
+
+from freight.metrics.declaration import HIGHER, Slider, declare
+from freight.metrics.parameter_types import (
+    EncoderName,
+    HypPenalty,
+    Idf,
+    LayerChoice,
+    MassName,
+    NotNegative,
+    PoolingName,
+    ReferencesRule,
+    RefPenalty,
+    Share,
+    UnitName,
+)
+
+if TYPE_CHECKING:
+    from freight.core.metric import Metric
 
 
+@declare(
+    "freight",
+    columns={"score": HIGHER},
+    choose_when="you want agreement with people; the default",
+)
 def freight(
-    encoder: Chosen = EMBEDDED,
-    layer: Layer = None,
-    hyp: float = 1.0,
-    ref: float = 1.0,
-    greedy: float = 0.5,
-    neighbours: float = 0.05,
-    floor: float = 0.05,
-    mass: str = "uniform",
-    idf: str | None = None,
-    unit: str = "tokens",
-    join: str = "standardised",
-    references: str = "best",
-) -> Metric:
-    """Lazy and greedy transport of standardised tokens, the upper half of an encoder together."""
-    found = find(encoder)
-    layer = f"{-(found.depth // 2) - 1}:" if layer is None else layer
+    encoder: EncoderName = "embedded",
+    layer: LayerChoice = None,
+    hyp: HypPenalty = 1.0,
+    ref: RefPenalty = 1.0,
+    greedy: Annotated[
+        Share, Field(description="Share of greedy matching in the score; the rest is transport.")
+    ] = 0.5,
+    neighbours: Annotated[
+        NotNegative, Field(description="Weight of the neighbouring units in the cost of a unit.")
+    ] = 0.05,
+    floor: Annotated[
+        float,
+        Field(gt=0.0, lt=1.0, description="Cosines below this count as this in the logarithm."),
+        Slider(0.001, 0.999),
+    ] = 0.05,
+    mass: MassName = "uniform",
+    idf: Idf = None,
+    unit: UnitName = "tokens",
+    pooling: PoolingName = "standardised",
+    references: ReferencesRule = "best",
+) -> "Metric":
+    """Unbalanced transport and greedy matching of standardised tokens, over the upper layers."""
+    from freight.metrics.parts import Column, Metric, Problem, costs, readouts, source
+    from freight.metrics.parts import encoder as find_encoder
+
+    chosen = find_encoder(encoder)
+    layer = f"{-(chosen.depth // 2) - 1}:" if layer is None else layer
     return Metric(
-        "freight",
-        *source(found, layer, unit, join, mass, idf),
+        name="freight",
+        **source(chosen, layer, unit, pooling, mass, idf).fields(),
         cost=costs.Neighbours(costs.LogCosine(floor), neighbours),
-        problems=(Problem(hyp, ref), Problem(INF, 0.0), Problem(0.0, INF)),
+        problems=(Problem(hyp, ref), Problem(math.inf, 0.0), Problem(0.0, math.inf)),
         readout=readouts.LazyAndGreedy(greedy),
         columns=(Column("score", True, 1.0, 0.0),),
         references=references,

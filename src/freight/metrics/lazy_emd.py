@@ -1,84 +1,218 @@
 """Lazy-EMD: Chen et al., "Evaluating Natural Language Generation via Unbalanced Optimal Transport",
-IJCAI 2020.
+IJCAI 2020; with `emd`, its balanced form, and `doc-lazy-emd`, a form of ours for documents.
 
-The authors' code leaves entries of cost 0.999 and more out of the sum; ours does so only where
-`cut` asks for it. The entropy is against the counting measure, as in their code. `tags` names a
-spaCy pipeline whose tags take a share of the cost.
+`doc-lazy-emd` also follows sentence mover's similarity (Clark et al., ACL 2019): the cost of moving
+a sentence is itself a transport problem between the words of two sentences. Departures from the
+authors' code are described at each factory.
 """
 
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from freight.core import costs, readouts
-from freight.core.metric import Metric
-from freight.core.result import Column
-from freight.encoders import EMBEDDED
-from freight.metrics.sources import Chosen, Layer, among, by_language, source, tagged
-from freight.transport.types import Problem
+from pydantic import Field
 
-PRESETS = {
-    "paper-en": {"lang": "en"},
-    "paper-zh": {"lang": "zh"},
-    "paper-other": {"lang": "other"},
-    "authors": {"cut": 0.999},
-    "exact": {"epsilon": 0.0},
-}
+from freight.metrics.declaration import LOWER, ByLanguage, Served, Slider, declare
+from freight.metrics.parameter_types import (
+    EncoderName,
+    Entropy,
+    Epsilon,
+    HypPenalty,
+    Idf,
+    Language,
+    LayerChoice,
+    MassName,
+    OrderShare,
+    Penalty,
+    PoolingName,
+    Readout,
+    ReadoutName,
+    ReferencesRule,
+    RefPenalty,
+    UnitName,
+)
+
+if TYPE_CHECKING:
+    from freight.core.metric import Metric
+    from freight.core.result import Column
+
+_PAPER = (
+    'Chen et al., "Evaluating Natural Language Generation via Unbalanced Optimal Transport",'
+    " IJCAI 2020."
+)
+HYP_PENALTY = ByLanguage({"en": 0.23, "zh": 0.018}, other=0.009)
+REF_PENALTY = ByLanguage({"en": 0.31, "zh": 0.97}, other=0.95)
 
 
+@declare(
+    "lazy-emd",
+    columns={"transport": LOWER, "objective": LOWER},
+    presets={
+        "paper-en": {"lang": "en"},
+        "paper-zh": {"lang": "zh"},
+        "paper-other": {"lang": "other"},
+        "authors": {"cut": 0.999},
+        "exact": {"epsilon": 0.0},
+    },
+    paper=_PAPER,
+    choose_when="extra or missing words should cost something, rather than be forced to match",
+)
 def lazy_emd(
-    encoder: Chosen = EMBEDDED,
-    layer: Layer = None,
-    hyp: float | None = None,
-    ref: float | None = None,
-    epsilon: float = 0.009,
-    lang: str | None = None,
-    mass: str = "uniform",
-    idf: str | None = None,
-    unit: str = "tokens",
-    join: str = "mean",
-    readout: str = "transport",
-    cut: float | None = None,
-    tags: str | None = None,
-    tag: Literal["pos", "dep"] = "pos",
-    tag_share: float = 0.1,
-    references: str = "best",
-) -> Metric:
-    """Unbalanced transport between contextual tokens: what is dear to move may stay, at a price."""
-    hyp = by_language(lang, 0.23, 0.018, 0.009) if hyp is None else hyp
-    ref = by_language(lang, 0.31, 0.97, 0.95) if ref is None else ref
-    unmoved = hyp + ref if math.isfinite(hyp + ref) else 2.0
-    columns = {
-        "transport": Column("transport", False, 0.0, 2.0),
-        "objective": Column("objective", False, 0.0, unmoved),
-    }
-    among("readout", readout, columns)
+    encoder: EncoderName = "embedded",
+    layer: LayerChoice = None,
+    hyp: Annotated[HypPenalty | None, HYP_PENALTY] = None,
+    ref: Annotated[RefPenalty | None, REF_PENALTY] = None,
+    epsilon: Epsilon = 0.009,
+    lang: Language = None,
+    mass: MassName = "uniform",
+    idf: Idf = None,
+    unit: UnitName = "tokens",
+    pooling: PoolingName = "mean",
+    readout: Readout = "transport",
+    cut: Annotated[
+        Annotated[float, Field(gt=0.0, allow_inf_nan=False), Slider(0.001, 2.0)] | None,
+        Field(description="Leave flow at this cost or more out of the transport cost."),
+    ] = None,
+    tags: Annotated[
+        str | None, Field(description="A spaCy pipeline whose tags take a share of the cost.")
+    ] = None,
+    tag: Annotated[
+        Literal["pos", "dep"],
+        Served.NEVER,
+        Field(description="Which tags: parts of speech, or dependency labels."),
+    ] = "pos",
+    tag_share: Annotated[
+        float, Field(ge=0.0, le=1.0, description="Share of the tags in the cost.")
+    ] = 0.1,
+    references: ReferencesRule = "best",
+) -> "Metric":
+    """Unbalanced transport between contextual tokens: KL-relaxed marginals leave mass unmatched.
+
+    The authors' code leaves flow at cost 0.999 and more out of the sum; ours does so only with
+    `cut=0.999`. The entropy is relative to the counting measure, as in their code.
+    """
+    from freight.metrics.parts import Metric, Problem, add_tags, costs, readouts, source
+
+    hyp = HYP_PENALTY.choose(lang) if hyp is None else hyp
+    ref = REF_PENALTY.choose(lang) if ref is None else ref
+    text = add_tags(source(encoder, layer, unit, pooling, mass, idf), tags, tag, tag_share)
     return Metric(
-        "lazy-emd",
-        *tagged(source(encoder, layer, unit, join, mass, idf), tags, tag, tag_share),
+        name="lazy-emd",
+        **text.fields(),
         cost=costs.cosine,
         problems=(Problem(hyp, ref, epsilon),),
         readout=readouts.Transport(cut),
-        columns=tuple(sorted(columns.values(), key=lambda column: column.name != readout)),
+        columns=_columns(hyp + ref, readout),
         references=references,
     )
 
 
+@declare(
+    "emd",
+    columns={"transport": LOWER, "objective": LOWER},
+    paper=_PAPER,
+    choose_when="every word has to be matched",
+)
 def emd(
-    encoder: Chosen = EMBEDDED,
-    layer: Layer = None,
-    mass: str = "uniform",
-    idf: str | None = None,
-    unit: str = "tokens",
-    join: str = "mean",
-    references: str = "best",
-) -> Metric:
-    """The least that moving all of one text's tokens onto the other's costs."""
+    encoder: EncoderName = "embedded",
+    layer: LayerChoice = None,
+    mass: MassName = "uniform",
+    idf: Idf = None,
+    unit: UnitName = "tokens",
+    pooling: PoolingName = "mean",
+    references: ReferencesRule = "best",
+) -> "Metric":
+    """Earth mover's distance between contextual tokens: all mass is moved, at the least cost."""
+    from freight.metrics.parts import Column, Metric, Problem, costs, readouts, source
+
     return Metric(
-        "emd",
-        *source(encoder, layer, unit, join, mass, idf),
+        name="emd",
+        **source(encoder, layer, unit, pooling, mass, idf).fields(),
         cost=costs.cosine,
         problems=(Problem(),),
         readout=readouts.Transport(),
         columns=(Column("transport", False, 0.0, 2.0), Column("objective", False, 0.0, 2.0)),
         references=references,
     )
+
+
+_HARD = {
+    **dict.fromkeys(("hyp", "ref", "inner_hyp", "inner_ref"), math.inf),
+    **dict.fromkeys(("epsilon", "inner_epsilon"), 0.0),
+}
+
+
+@declare(
+    "doc-lazy-emd",
+    columns={"objective": LOWER, "transport": LOWER},
+    presets={
+        "hard": _HARD,
+        "held": _HARD,  # the old name of `hard`
+        "coverage": {
+            **dict.fromkeys(("hyp", "epsilon", "inner_hyp", "inner_epsilon"), 0.0),
+            **dict.fromkeys(("ref", "inner_ref"), math.inf),
+        },
+    },
+    paper="Ours, after Lazy-EMD (Chen et al., IJCAI 2020) and sentence mover's similarity (Clark et"
+    " al., ACL 2019).",
+    choose_when="you want to see which sentences were added or omitted",
+)
+def doc_lazy_emd(
+    encoder: EncoderName = "embedded",
+    layer: LayerChoice = None,
+    hyp: HypPenalty = 0.23,
+    ref: RefPenalty = 0.31,
+    epsilon: Epsilon = 0.009,
+    inner_hyp: Annotated[
+        Penalty, Field(description="Penalty of the hypothesis' marginal between two sentences.")
+    ] = 0.23,
+    inner_ref: Annotated[
+        Penalty, Field(description="Penalty of the reference's marginal between two sentences.")
+    ] = 0.31,
+    inner_epsilon: Annotated[
+        Entropy, Field(description="Entropic regularisation between two sentences.")
+    ] = 0.009,
+    inner_readout: Annotated[
+        ReadoutName, Field(description="What of the plan between two sentences is their cost.")
+    ] = "objective",
+    mass: MassName = "uniform",
+    idf: Idf = None,
+    unit: UnitName = "tokens",
+    pooling: PoolingName = "mean",
+    readout: Readout = "objective",
+    order: OrderShare = 0.0,
+    references: ReferencesRule = "best",
+) -> "Metric":
+    """Lazy-EMD between sentences, each pair at the Lazy-EMD between the words of the two.
+
+    Both levels are read by their objective: where expensive sentences stay unmatched, the transport
+    cost alone looks cheap.
+    """
+    from freight.metrics.parts import (
+        Metric,
+        Problem,
+        costs,
+        gather_sentences,
+        readouts,
+        source,
+    )
+
+    text = gather_sentences(source(encoder, layer, unit, pooling, mass, idf))
+    inner = Problem(inner_hyp, inner_ref, inner_epsilon)
+    return Metric(
+        name="doc-lazy-emd",
+        **text.fields(),
+        cost=costs.with_order(costs.Inner(costs.cosine, inner, inner_readout), order),
+        problems=(Problem(hyp, ref, epsilon),),
+        readout=readouts.Transport(),
+        columns=_columns(hyp + ref, readout),
+        references=references,
+    )
+
+
+def _columns(unmatched: float, primary: str) -> "tuple[Column, ...]":
+    """Both columns, the primary one first; `unmatched` is the objective where nothing matches."""
+    from freight.metrics.parts import Column
+
+    transport = Column("transport", False, 0.0, 2.0)
+    objective = Column("objective", False, 0.0, unmatched if math.isfinite(unmatched) else 2.0)
+    return tuple(sorted((transport, objective), key=lambda column: column.name != primary))

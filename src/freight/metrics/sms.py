@@ -1,42 +1,67 @@
 """Sentence mover's similarity: Clark, Celikyilmaz and Smith, "Sentence Mover's Similarity:
-Automatic Evaluation for Multi-Sentence Texts", ACL 2019.
+Automatic Evaluation for Multi-Sentence Texts", ACL 2019. Computed as in the authors' code.
 """
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from freight.core import costs, readouts, units
-from freight.core.metric import Metric
-from freight.core.result import Column
-from freight.encoders import DISTILLED
-from freight.metrics.sources import Chosen, Layer, word_source
-from freight.transport.types import Problem
+from freight.metrics.declaration import HIGHER, LOWER, declare
+from freight.metrics.parameter_types import EncoderName, Language, LayerChoice, ReferencesRule
+
+if TYPE_CHECKING:
+    from freight.core.metric import Metric
+
+_PAPER = (
+    "Clark, Celikyilmaz and Smith, \"Sentence Mover's Similarity: Automatic Evaluation for"
+    ' Multi-Sentence Texts", ACL 2019.'
+)
 
 
+@declare(
+    "sms",
+    columns={"similarity": HIGHER, "distance": LOWER},
+    paper=_PAPER,
+    choose_when="texts have many sentences",
+)
 def sms(
-    encoder: Chosen = DISTILLED,
-    layer: Layer = None,
-    lang: str | None = None,
-    references: str = "best",
-) -> Metric:
-    """Sentences moved as wholes, each the mean of its words and as heavy as it is long."""
-    far = Column("distance", False, 0.0, float("inf"))
+    encoder: EncoderName = "distilled",
+    layer: LayerChoice = None,
+    lang: Language = None,
+    references: ReferencesRule = "best",
+) -> "Metric":
+    """Transport between sentences, each the mean of its words, with mass by its length."""
+    from freight.metrics.parts import Column, Metric, Problem, costs, readouts, units, word_source
+
+    text = word_source(encoder, layer, lang, "count", which=units.sentences, sentences=True)
     return Metric(
-        "sms",
-        *word_source(encoder, layer, lang, "count", which=units.sentences, sentences=True),
+        name="sms",
+        **text.fields(),
         cost=costs.euclidean,
         problems=(Problem(),),
         readout=readouts.Similarity("exponential"),
-        columns=(Column("similarity", True, 1.0, 0.0), far),
+        columns=(
+            Column("similarity", True, 1.0, 0.0),
+            Column("distance", False, 0.0, float("inf")),
+        ),
         references=references,
     )
 
 
+@declare(
+    "s+wms",
+    columns={"similarity": HIGHER, "distance": LOWER},
+    paper=_PAPER,
+    page="sms",
+    choose_when="texts have many sentences, and words should count too",
+)
 def s_wms(
-    encoder: Chosen = DISTILLED,
-    layer: Layer = None,
-    lang: str | None = None,
-    references: str = "best",
-) -> Metric:
-    """Sentences and words moved together, half of the mass on either."""
-    only = sms(encoder, layer, lang, references)
-    return replace(only, name="s+wms", units=units.sentences_and_words)
+    encoder: EncoderName = "distilled",
+    layer: LayerChoice = None,
+    lang: Language = None,
+    references: ReferencesRule = "best",
+) -> "Metric":
+    """Transport between sentences and words together, half of the mass on either."""
+    from freight.metrics.parts import units
+
+    sentences = sms(encoder, layer, lang, references)
+    return replace(sentences, name="s+wms", units=units.sentences_and_words)

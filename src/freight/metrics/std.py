@@ -1,57 +1,98 @@
 """STD, semantic travel distance: Li et al., "STD: An Automatic Evaluation Metric for Machine
-Translation Based on Word Embeddings", IEEE/ACM TASLP 2019.
-
-By default as the authors' code computes it: what both texts put on the same n-gram stays where it
-is, so that word order never touches shared n-grams. `shared="moved"` solves the linear program as
-the paper writes it. The centroid averages a text's n-grams, repeats included, as in the code.
-`short` and `long` are how many words the two kinds of n-grams have; with `lang="characters"` they
-are n-grams of characters.
+Translation Based on Word Embeddings", IEEE/ACM TASLP 2019. Departures from the paper and from the
+authors' code are described at the factory.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from freight.core import costs, readouts
-from freight.core.joint_vocabulary import Joint
-from freight.core.metric import Blend, Metric
-from freight.core.result import Column
-from freight.core.units import Ngrams
-from freight.encoders import DISTILLED
+from pydantic import Field
+
 from freight.errors import InvalidInput
-from freight.metrics.sources import Chosen, Layer, among, word_source
-from freight.transport.types import Array, Problem
+from freight.metrics.declaration import HIGHER, LOWER, declare
+from freight.metrics.parameter_types import (
+    EncoderName,
+    Language,
+    LayerChoice,
+    NotNegative,
+    OrderShare,
+    ReferencesRule,
+)
 
-PRESETS = {"authors": {"shared": "stays"}, "paper": {"shared": "moved"}}
+if TYPE_CHECKING:
+    from freight.core.metric import Blend
+    from freight.transport.types import Array
+
 MASSES = {"nsim": ("nsim", None), "nbow": ("own", None), "tfidf": ("own", "ref")}
+"""By name: how the pairing weighs n-grams, and whether IDF multiplies it."""
 
 
+@declare(
+    "std",
+    columns={"distance": LOWER, "similarity": HIGHER, "unigram": LOWER, "bigram": LOWER},
+    presets={"authors": {"shared": "stays"}, "paper": {"shared": "moved"}},
+    paper='Li et al., "STD: An Automatic Evaluation Metric for Machine Translation Based on Word'
+    ' Embeddings", IEEE/ACM TASLP 2019.',
+    choose_when="word order counts and there is no time for an encoder",
+)
 def std(
-    encoder: Chosen = DISTILLED,
-    layer: Layer = None,
-    lang: str | None = None,
-    unigram: float = 0.5,
-    bigram: float = 0.5,
-    system_unigram: float = 0.3,
-    system_bigram: float = 0.7,
-    order: float = 0.4,
-    short: int = 1,
-    long: int = 2,
-    mass: str = "nsim",
-    shared: str = "stays",
-    references: str = "best",
-) -> Blend:
-    """Words and pairs of words moved by meaning and by place, on the words of both texts."""
-    among("mass", mass, MASSES)
-    among("shared", shared, ("stays", "moved"))
-    if not 1 <= short <= long:
-        raise InvalidInput(
-            f"short={short} and long={long}: n-grams have 1 or more, short the fewer"
-        )
+    encoder: EncoderName = "distilled",
+    layer: LayerChoice = None,
+    lang: Language = None,
+    unigram: Annotated[NotNegative, Field(description="Weight of unigrams in a segment.")] = 0.5,
+    bigram: Annotated[NotNegative, Field(description="Weight of bigrams in a segment.")] = 0.5,
+    system_unigram: Annotated[
+        NotNegative, Field(description="Weight of unigrams in the score of a system.")
+    ] = 0.3,
+    system_bigram: Annotated[
+        NotNegative, Field(description="Weight of bigrams in the score of a system.")
+    ] = 0.7,
+    order: OrderShare = 0.4,
+    short: Annotated[int, Field(ge=1, description="Words in the shorter n-grams.")] = 1,
+    long: Annotated[int, Field(ge=1, description="Words in the longer n-grams.")] = 2,
+    mass: Annotated[
+        Literal["nsim", "nbow", "tfidf"],
+        Field(
+            description="Mass of an n-gram: by similarity to the centroid of its text, by count, or"
+            " by TF-IDF."
+        ),
+    ] = "nsim",
+    shared: Annotated[
+        Literal["stays", "moved"],
+        Field(
+            description="Whether mass that both texts put on the same n-gram stays in place, as in"
+            " the authors' code, or takes part in the transport, as in the paper."
+        ),
+    ] = "stays",
+    references: ReferencesRule = "best",
+) -> "Blend":
+    """Transport of words and word pairs by meaning and position, on the vocabulary of both texts.
+
+    By default as the authors' code computes it: mass that both texts put on the same n-gram stays
+    in place, so that word order never affects shared n-grams. `shared="moved"` solves the linear
+    program as the paper writes it. The centroid averages a text's n-grams, repeats included, as in
+    the code. With `lang="characters"` the n-grams are of characters.
+    """
+    from freight.metrics.parts import (
+        Blend,
+        Column,
+        Joint,
+        Metric,
+        Ngrams,
+        Problem,
+        costs,
+        readouts,
+        word_source,
+    )
+
+    if short > long:
+        raise InvalidInput(f"short={short} and long={long} of std: short must not exceed long")
     kind, idf = MASSES[mass]
     parts = tuple(
         Metric(
-            f"std-{n}",
-            *word_source(encoder, layer, lang, idf=idf, which=Ngrams(n)),
+            name=f"std-{n}",
+            **word_source(encoder, layer, lang, idf=idf, which=Ngrams(n)).fields(),
             cost=costs.Mix(((1.0 - order, costs.clipped_cosine), (order, costs.order))),
             problems=(Problem(),),
             readout=readouts.distance,
@@ -72,12 +113,12 @@ def std(
 
 @dataclass(frozen=True)
 class Weights:
-    """Unigrams and bigrams weigh otherwise in a segment than in a system."""
+    """Weights of unigrams and bigrams, which differ between a segment and a system."""
 
     segment: tuple[float, float]
     system: tuple[float, float]
 
-    def __call__(self, parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
+    def __call__(self, parts: "Sequence[dict[str, Array]]") -> "dict[str, Array]":
         """The columns of a segment."""
         one, two = (part["distance"] for part in parts)
         far = self.segment[0] * one + self.segment[1] * two
@@ -89,7 +130,7 @@ class Weights:
         return {**means, "distance": far, "similarity": 1.0 - far}
 
     def factors(self, column: str) -> tuple[float, tuple[float, ...]]:
-        """What a column starts from, and how often it counts unigrams and bigrams."""
+        """The constant of a column, and the factors of unigrams and bigrams in it."""
         one, two = self.segment
         return {
             "distance": (0.0, (one, two)),

@@ -1,80 +1,115 @@
-"""WMD: Kusner et al., "From Word Embeddings To Document Distances", ICML 2015.
-
-gensim's `wmdistance` drops no stop words and scales vectors to unit length: equal to ours with
-`stop_words=None, unit=True`.
+"""Word mover's distance: Kusner et al., "From Word Embeddings To Document Distances", ICML 2015;
+and WMDO: Chow, Specia and Madhyastha, "WMDO: Fluency-based Word Mover's Distance for Machine
+Translation Evaluation", WMT 2019. Departures are described at each factory.
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
-from math import nan
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from freight.core import costs, readouts, units
-from freight.core.metric import Metric
-from freight.core.result import Column
-from freight.encoders import DISTILLED
-from freight.errors import InvalidInput
-from freight.metrics.sources import Chosen, Layer, word_source
-from freight.transport.types import Problem
+from pydantic import Field
 
-PRESETS = {"gensim": {"stop_words": None, "unit": True}}
+from freight.metrics.declaration import LOWER, Expected, declare
+from freight.metrics.parameter_types import (
+    EncoderName,
+    Idf,
+    Language,
+    LayerChoice,
+    NotNegative,
+    ReferencesRule,
+)
+
+if TYPE_CHECKING:
+    from freight.core.metric import Metric
+    from freight.core.units import Units
 
 
+@declare(
+    "wmd",
+    columns={"distance": LOWER},
+    presets={"gensim": {"stop_words": None, "unit": True}},
+    paper='Kusner et al., "From Word Embeddings To Document Distances", ICML 2015.',
+    choose_when="you want the classical baseline",
+)
 def wmd(
-    encoder: Chosen = DISTILLED,
-    layer: Layer = None,
-    lang: str | None = None,
-    stop_words: str | Iterable[str] | None = "en",
-    unit: bool = False,
-    idf: str | None = None,
-    references: str = "best",
-) -> Metric:
-    """Word mover's distance: how far the words of one text travel to become those of the other."""
-    which = content_words(stop_words)
-    join = "unit-mean" if unit else "mean"
+    encoder: EncoderName = "distilled",
+    layer: LayerChoice = None,
+    lang: Language = None,
+    stop_words: Annotated[
+        Literal["en"] | Sequence[str] | set[str] | frozenset[str] | None,
+        Expected("'en', None, or a list of words"),
+        Field(description="Words to leave out: those of English (en), or a list."),
+    ] = "en",
+    unit: Annotated[
+        bool, Field(description="Whether vectors are normalized to unit length.")
+    ] = False,
+    idf: Idf = None,
+    references: ReferencesRule = "best",
+) -> "Metric":
+    """Word mover's distance: how far the words of one text travel to become those of the other.
+
+    gensim's `wmdistance` drops no stop words and normalizes vectors to unit length: it equals ours
+    with `stop_words=None, unit=True`.
+    """
+    from freight.metrics.parts import Column, Metric, Problem, costs, readouts, word_source
+
+    words = content_words(stop_words)
+    pooling = "unit-mean" if unit else "mean"
+    text = word_source(encoder, layer, lang, idf=idf, which=words, pooling_name=pooling)
     return Metric(
-        "wmd",
-        *word_source(encoder, layer, lang, idf=idf, which=which, join=join),
+        name="wmd",
+        **text.fields(),
         cost=costs.euclidean,
         problems=(Problem(),),
         readout=readouts.distance,
-        columns=(Column("distance", False, 0.0, nan),),
+        columns=(Column("distance", False, 0.0, math.nan),),
         references=references,
     )
 
 
-def content_words(stop_words: str | Iterable[str] | None) -> units.Units:
-    """Words less the stop words: those of English, a list of one's own, or none."""
-    if stop_words is None:
-        return units.words
-    if stop_words == "en":
-        return units.Without(english())
-    if isinstance(stop_words, str):
-        raise InvalidInput(f"stop_words={stop_words!r}; give 'en', None, or a list of words")
-    return units.Without(frozenset(word.lower() for word in stop_words))
-
-
+@declare(
+    "wmdo",
+    columns={"distance": LOWER},
+    paper="Chow, Specia and Madhyastha, \"WMDO: Fluency-based Word Mover's Distance for Machine"
+    ' Translation Evaluation", WMT 2019.',
+    choose_when="you want the classical baseline with word order",
+)
 def wmdo(
-    encoder: Chosen = DISTILLED,
-    layer: Layer = None,
-    lang: str | None = None,
-    order: float = 0.18,
-    unknown: float = 0.10,
-    references: str = "best",
-) -> Metric:
-    """Word mover's distance that also charges broken word order and words without a vector."""
+    encoder: EncoderName = "distilled",
+    layer: LayerChoice = None,
+    lang: Language = None,
+    order: Annotated[NotNegative, Field(description="Penalty of broken word order.")] = 0.18,
+    unknown: Annotated[NotNegative, Field(description="Penalty of words without a vector.")] = 0.10,
+    references: ReferencesRule = "best",
+) -> "Metric":
+    """Word mover's distance with penalties for broken word order and for words without a vector."""
+    from freight.metrics.parts import Column, Metric, Problem, costs, readouts, units, word_source
+
     return Metric(
-        "wmdo",
-        *word_source(encoder, layer, lang, which=units.whole_words),
+        name="wmdo",
+        **word_source(encoder, layer, lang, which=units.whole_words).fields(),
         cost=costs.cosine,
         problems=(Problem(),),
         readout=readouts.Fragmented(order, unknown),
-        columns=(Column("distance", False, 0.0, nan),),
+        columns=(Column("distance", False, 0.0, math.nan),),
         references=references,
     )
 
 
+def content_words(stop_words: Iterable[str] | None) -> "Units":
+    """Words without the stop words: those of English, a list of one's own, or none."""
+    from freight.metrics.parts import units
+
+    if stop_words is None:
+        return units.words
+    if stop_words == "en":
+        return units.Without(english_stop_words())
+    return units.Without(frozenset(word.lower() for word in stop_words))
+
+
 @cache
-def english() -> frozenset[str]:
-    """The list that lies beside this module."""
+def english_stop_words() -> frozenset[str]:
+    """The English stop words that come with the package."""
     return frozenset((files(__package__) / "stop_words.txt").read_text(encoding="utf-8").split())

@@ -1,37 +1,62 @@
 """WRDScore: Mussabayev, "WRDScore: New Metric for Evaluation of Natural Language Generation
-Models", 2024; after word rotator's distance (Yokoi et al., EMNLP 2020).
-
-The paper's equations 4 and 5 index the flow against its equation 3; here rows are the hypothesis
-throughout. The released code computes something else, `wrd-score-code`: recall 1 - WRD, and a
-precision off the nearest words. Neither minds where words stand; `order` is the share of the cost
-that does, as in STD.
+Models", 2024; after word rotator's distance (Yokoi et al., EMNLP 2020). Departures from the paper
+are described at the factories; `wrd-score-code` is what the released code computes.
 """
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
-from freight.core import costs, readouts
-from freight.core.metric import Metric
-from freight.core.result import Column
-from freight.encoders import DISTILLED
-from freight.metrics.sources import Chosen, Layer, word_source
-from freight.transport.types import Problem
+from pydantic import Field
+
+from freight.metrics.declaration import HIGHER, LOWER, declare
+from freight.metrics.parameter_types import (
+    EncoderName,
+    Idf,
+    Language,
+    LayerChoice,
+    OrderShare,
+    ReferencesRule,
+)
+
+if TYPE_CHECKING:
+    from freight.core.metric import Metric
+
+_PAPER = (
+    'Mussabayev, "WRDScore: New Metric for Evaluation of Natural Language Generation Models", 2024;'
+    " after word rotator's distance (Yokoi et al., EMNLP 2020)."
+)
+_COLUMNS = {"f1": HIGHER, "precision": HIGHER, "recall": HIGHER, "wrd": LOWER}
+Clip = Annotated[bool, Field(description="Whether negative cosines count as 0.")]
 
 
+@declare(
+    "wrd-score",
+    columns=_COLUMNS,
+    paper=_PAPER,
+    choose_when="texts are short and their wording is free: names, headings",
+)
 def wrd_score(
-    encoder: Chosen = DISTILLED,
-    layer: Layer = None,
-    lang: str | None = None,
-    idf: str | None = None,
-    clip: bool = False,
-    order: float = 0.0,
-    references: str = "best",
-) -> Metric:
-    """Words weighed by the length of their vectors; precision and recall of what flows."""
+    encoder: EncoderName = "distilled",
+    layer: LayerChoice = None,
+    lang: Language = None,
+    idf: Idf = None,
+    clip: Clip = False,
+    order: OrderShare = 0.0,
+    references: ReferencesRule = "best",
+) -> "Metric":
+    """Words with mass by the norm of their vectors: precision and recall averaged over the flow.
+
+    The paper's equations 4 and 5 index the flow the other way round than its equation 3; here rows
+    are the hypothesis throughout. The paper ignores word order; `order` is the share of the cost
+    that compares positions, as in STD.
+    """
+    from freight.metrics.parts import Column, Metric, Problem, costs, readouts, word_source
+
     similarities = (Column(column, True, 1.0, 0.0) for column in ("f1", "precision", "recall"))
     return Metric(
-        "wrd-score",
-        *word_source(encoder, layer, lang, "norm", idf),
+        name="wrd-score",
+        **word_source(encoder, layer, lang, "norm", idf).fields(),
         cost=costs.with_order(costs.clipped_cosine if clip else costs.cosine, order),
         problems=(Problem(),),
         readout=readouts.FlowAverages(),
@@ -40,16 +65,25 @@ def wrd_score(
     )
 
 
+@declare(
+    "wrd-score-code",
+    columns=_COLUMNS,
+    paper=_PAPER,
+    page="wrd-score",
+    choose_when="you compare with figures of the released code",
+)
 def wrd_score_code(
-    encoder: Chosen = DISTILLED,
-    layer: Layer = None,
-    lang: str | None = None,
-    idf: str | None = None,
-    clip: bool = False,
-    order: float = 0.0,
-    references: str = "best",
-) -> Metric:
-    """WRDScore as its released code has it: recall 1 - WRD, precision off the nearest words."""
+    encoder: EncoderName = "distilled",
+    layer: LayerChoice = None,
+    lang: Language = None,
+    idf: Idf = None,
+    clip: Clip = False,
+    order: OrderShare = 0.0,
+    references: ReferencesRule = "best",
+) -> "Metric":
+    """WRDScore as its released code computes it: recall is 1 - WRD, precision greedy matching."""
+    from freight.metrics.parts import Problem, readouts
+
     return replace(
         wrd_score(encoder, layer, lang, idf, clip, order, references),
         name="wrd-score-code",

@@ -1,34 +1,42 @@
-"""What a service offers: metrics over the encoders that were allowed when it was started."""
+"""What a service offers: metrics over the encoders that were allowed when it was started.
+
+The parameters of a metric, their limits and their defaults come from its declaration.
+"""
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
-import re
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, get_args
+from typing import Any, Literal, Never
 
-from freight.core.scoring import REFERENCES, Scorer
+from freight.core.scoring import Scorer
 from freight.core.sweep_cache import Memories
 from freight.core.types import Encoder, device_of
-from freight.core.weightings import MASSES
 from freight.encoders import DISTILLED, EMBEDDED, encoder, is_static
 from freight.encoders.cache import MemoryCached
 from freight.encoders.transformer import Transformer
 from freight.errors import InvalidInput, MissingPart
-from freight.metrics import default_encoder, factory, list_metrics, load, parameters, presets
-from freight.metrics.sources import BARYCENTER, JOINS, STANDARDISED, UNITS
-from freight.metrics.std import MASSES as STD_MASSES
+from freight.metrics import (
+    default_encoder,
+    find_metric,
+    json_value,
+    list_metrics,
+    load,
+    parameters,
+    presets,
+)
+from freight.metrics.declaration import Menu, Parameter, Served, Slider, shorten
+from freight.metrics.extensions import is_in_file
 
 KEPT = 256
-"""Metrics that are kept loaded; those not asked for longest make room."""
+"""Metrics that are kept loaded; the least recently used ones are dropped first."""
 
 _SMALL = 256
-"""Tokens of an encoder batch on a CPU where nothing else is said."""
+"""Tokens of an encoder batch on a CPU by default."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +50,8 @@ class RequestedMetric:
     @property
     def chosen(self) -> dict[str, Any]:
         """The settings by name."""
-        found: dict[str, Any] = json.loads(self.settings)
-        return {name: float("inf") if x == "inf" else x for name, x in found.items()}
+        settings: dict[str, Any] = json.loads(self.settings)
+        return {name: math.inf if value == "inf" else value for name, value in settings.items()}
 
 
 @dataclass(frozen=True)
@@ -68,15 +76,22 @@ class ServedEncoder:
 class ServedModels:
     """Metrics by what requests say of them, loaded when first asked for.
 
-    `idf_texts` are texts that IDF is learnt from; without them a metric that weighs by IDF is
-    refused. Encoders remember up to `memory` bytes of vectors each.
+    IDF is fitted on `idf_texts`; without them a metric that weighs by IDF is refused. Encoders keep
+    up to `memory` bytes of vectors each. `own_metrics` are offered besides, as `file.py:name`, by
+    their own names.
     """
 
     def __init__(
-        self, encoders: Sequence[ServedEncoder], idf_texts: Sequence[str] = (), memory: int = 2**28
+        self,
+        encoders: Sequence[ServedEncoder],
+        idf_texts: Sequence[str] = (),
+        memory: int = 2**28,
+        own_metrics: Sequence[str] = (),
     ) -> None:
         self.encoders = {one.name: one.remembering(memory) for one in encoders}
-        self.metrics = {name: about for name, about in list_metrics().items() if _works(name)}
+        usable = [name for name in (*list_metrics(), *own_metrics) if _works(name)]
+        self._sources = {_public_name(name): name for name in usable}
+        self.metrics = {name: find_metric(source).summary for name, source in self._sources.items()}
         self._texts = idf_texts
         self._memories = Memories(memory)
         self._scorers: OrderedDict[RequestedMetric, Scorer] = OrderedDict()
@@ -94,15 +109,14 @@ class ServedModels:
             raise InvalidInput(
                 f"there is no metric {name[:40]!r}; there is {_listed(self.metrics)}"
             )
-        given = checked(name, dict(settings or {}))
+        source = self._sources[name]
+        given = check_settings(source, settings or {})
         if preset is not None:
-            given["preset"] = ChoiceParameter(tuple(presets(name))).check("preset", preset)
+            given["preset"] = _check_choice(name, "preset", preset, list(presets(source)))
         if column is not None:
-            given["column"] = ChoiceParameter(_columns(name)).check("column", column)
-        found = {key: "inf" if x == float("inf") else x for key, x in given.items()}
-        return RequestedMetric(
-            name, self._encoder(name, encoder), json.dumps(found, sort_keys=True)
-        )
+            given["column"] = _check_choice(name, "column", column, self._columns(source))
+        stored = json.dumps(json_value(given), sort_keys=True)
+        return RequestedMetric(name, self._encoder(source, encoder), stored)
 
     def scorer(self, wanted: RequestedMetric) -> Scorer:
         """The metric, ready to score; only one thread may ask."""
@@ -132,6 +146,10 @@ class ServedModels:
             text = text.replace(one.spec, one.name) if "/" in one.spec else text
         return text
 
+    def _columns(self, source: str) -> list[str]:
+        declared = find_metric(source).columns
+        return [c.name for c in _light(source).columns] if declared is None else list(declared)
+
     def _encoder(self, metric: str, named: str | None) -> str | None:
         if "encoder" not in parameters(metric):
             if named is not None:
@@ -149,29 +167,30 @@ class ServedModels:
     def _loaded(self, wanted: RequestedMetric) -> Scorer:
         named = None if wanted.encoder is None else self.encoders[wanted.encoder]
         chosen: dict[str, Any] = {} if named is None else {"encoder": named.given}
-        scorer = load(wanted.name, **chosen, **wanted.chosen)
+        scorer = load(self._sources[wanted.name], **chosen, **wanted.chosen)
         if scorer.needs_fitting:
             if not self._texts:
                 raise InvalidInput(
-                    f"{wanted.name} weighs units by IDF, which has to be learnt from many texts;"
+                    f"{wanted.name} weighs units by IDF, which has to be fitted on many texts;"
                     " set idf to null where the metric has it, or start the service with --idf FILE"
                 )
             scorer = scorer.fit(self._texts, self._texts, "the service's texts")
         return self._memories.remembering(scorer)
 
     def _describe(self, name: str, about: str) -> dict[str, Any]:
-        light, known = _light(name), settable(name)
-        if not self._texts and "idf" in known and not light.needs_fitting:
-            del known["idf"]
+        source = self._sources[name]
+        light, fields = _light(source), form_fields(source)
+        if not self._texts and "idf" in fields and not light.needs_fitting:
+            del fields["idf"]
         return {
             "name": name,
             "about": about,
             "columns": [{"name": c.name, "higher": c.higher} for c in light.columns],
-            "encoder": self._encoder(name, None),
+            "encoder": self._encoder(source, None),
             "explained": bool(light.parts),
             "needs_idf_texts": light.needs_fitting and not self._texts,
-            "parameters": [one.describe(name) for one in known.values()],
-            "presets": list(presets(name)),
+            "parameters": [field.describe() for field in fields.values()],
+            "presets": list(presets(source)),
         }
 
 
@@ -181,31 +200,36 @@ def load_encoders(names: Sequence[str], budget: int | None, **options: Any) -> l
     Batches have `budget` tokens, by default few on a CPU: small requests leave large ones mostly
     empty.
     """
-    found: dict[str, ServedEncoder] = {}
+    served: dict[str, ServedEncoder] = {}
     for one in names or (EMBEDDED, DISTILLED):
         short, equals, spec = one.partition("=")
         spec = spec if equals else one
         short = short if equals else spec.rstrip("/").rsplit("/", 1)[-1]
-        if short in found:
+        if short in served:
             raise InvalidInput(f"two encoders are called {short}; call one x: --encoder x={spec}")
         made = encoder(spec)
         if isinstance(made, Transformer):
             made = replace(made, budget=budget, **options)
             if budget is None and device_of(made).type == "cpu":
                 made = replace(made, budget=_SMALL)
-        found[short] = ServedEncoder(short, spec, spec if is_static(spec) else made, made.depth)
-    return list(found.values())
+        served[short] = ServedEncoder(short, spec, spec if is_static(spec) else made, made.depth)
+    return list(served.values())
 
 
 def _works(name: str) -> bool:
     """Whether the libraries and the data that a metric needs are here."""
     try:
-        found = _light(name)
-        if not found.parts:
-            found.score(["a"], ["a"])
+        scorer = _light(name)
+        if not scorer.parts:
+            scorer.score(["a"], ["a"])
     except MissingPart:
         return False
     return True
+
+
+def _public_name(name: str) -> str:
+    """What requests call a metric: a user's own is known by its name, not by its file."""
+    return _light(name).name if is_in_file(name) else name
 
 
 def _light(name: str) -> Scorer:
@@ -213,222 +237,130 @@ def _light(name: str) -> Scorer:
     return load(name, **({"encoder": "hashed"} if "encoder" in parameters(name) else {}))
 
 
-def _columns(name: str) -> tuple[str, ...]:
-    return tuple(column.name for column in _light(name).columns)
-
-
-def _listed(names: Mapping[str, Any]) -> str:
-    return ", ".join(names)
-
-
-class ParameterKind(Protocol):
-    """What values a parameter takes."""
-
-    def check(self, name: str, value: Any) -> Any:
-        """The value as the metric takes it; what cannot be used is named."""
-        ...
-
-    def describe(self) -> dict[str, Any]:
-        """The same for those who build sliders."""
-        ...
-
-
 @dataclass(frozen=True)
-class Number:
-    """From `least` to `most`; 0 besides, or "inf", where that means something of its own."""
+class FormField:
+    """A parameter as the service offers it: within narrower limits than in Python.
 
-    least: float
-    most: float
-    zero: bool = False
-    infinite: bool = False
-    whole: bool = False
+    A request must not be able to name a file or a package, nor to ask for hours of work. So a
+    number needs a declared slider, a name declared choices; all else is not offered.
+    """
 
-    def check(self, name: str, value: Any) -> float:
-        """A number of JSON, or "inf"."""
-        if self.infinite and value == "inf":
-            return math.inf
-        kinds = (int,) if self.whole else (int, float)
-        if isinstance(value, bool) or not isinstance(value, kinds):
-            raise InvalidInput(f"{name}={_shown(value)}; give a{self._which} number")
-        if not self.least <= value <= self.most and not (self.zero and value == 0):
-            besides = " or 0" * self.zero + ' or "inf"' * self.infinite
-            raise InvalidInput(
-                f"{name}={_shown(value)}; give {self.least:g} to {self.most:g}{besides}"
-            )
-        return value
+    parameter: Parameter
+    kind: Literal["number", "whole", "choice", "switch", "layer"]
+    choices: tuple[str, ...] = ()
 
-    @property
-    def _which(self) -> str:
-        return " whole" if self.whole else ""
+    def check(self, metric: str, value: Any) -> Any:
+        """The value as the metric takes it; a wrong one is named in one line."""
+        if value is None and self.parameter.is_optional:
+            return None
+        if value == "inf" and self.kind == "number":
+            value = math.inf
+        if self.kind in ("number", "whole") and isinstance(value, str):
+            self._refuse(metric, value, self._number)
+        if self.choices and value not in self.choices:
+            self._refuse(metric, value, f"one of {_listed(self.choices)}")
+        checked = self.parameter.check(metric, value)
+        slider = self.parameter.mark(Slider)
+        if slider is not None and not self._is_within(slider, checked):
+            self._refuse(metric, value, f"{slider.least:g} to {slider.most:g}{self._besides}")
+        return checked
 
     def describe(self) -> dict[str, Any]:
-        """Its bounds, and whether steps are better ratios."""
-        wide = self.least > 0 and self.most / self.least > 100
+        """What a form shows: the kind, the limits or choices, the default, a sentence."""
+        slider = self.parameter.mark(Slider)
+        limits: dict[str, Any] = {}
+        if slider is not None:
+            wide = slider.least > 0 and slider.most / slider.least > 100
+            limits = {
+                "least": slider.least,
+                "most": slider.most,
+                "zero": self._takes_zero(slider),
+                "infinite": self.parameter.accepts(math.inf),
+                "scale": "log" if wide else "linear",
+            }
+        elif self.choices:
+            limits = {"choices": list(self.choices)}
         return {
-            "kind": "whole" if self.whole else "number",
-            "least": self.least,
-            "most": self.most,
-            "zero": self.zero,
-            "infinite": self.infinite,
-            "scale": "log" if wide else "linear",
+            "name": self.parameter.name,
+            "about": self.parameter.description,
+            "kind": self.kind,
+            **limits,
+            "default": json_value(self.parameter.automatic),
+            "optional": self.parameter.is_optional,
         }
 
+    def _is_within(self, slider: Slider, value: Any) -> bool:
+        if not isinstance(value, (int, float)):
+            return False
+        inside = slider.least <= value <= slider.most
+        return inside or value == math.inf or (value == 0 and self._takes_zero(slider))
 
-@dataclass(frozen=True)
-class ChoiceParameter:
-    """One of several names."""
+    def _takes_zero(self, slider: Slider) -> bool:
+        return slider.least > 0 and self.parameter.accepts(0)
 
-    names: tuple[str, ...]
+    @property
+    def _number(self) -> str:
+        slider = self.parameter.mark(Slider)
+        assert slider is not None
+        kind = "a whole number" if self.kind == "whole" else "a number"
+        return f"{kind}, {slider.least:g} to {slider.most:g}{self._besides}"
 
-    def check(self, name: str, value: Any) -> Any:
-        """One of them."""
-        if not isinstance(value, str) or value not in self.names:
-            raise InvalidInput(f"{name}={_shown(value)}; there is {', '.join(self.names)}")
-        return value
+    @property
+    def _besides(self) -> str:
+        slider = self.parameter.mark(Slider)
+        zero = slider is not None and self._takes_zero(slider)
+        return " or 0" * zero + ' or "inf"' * self.parameter.accepts(math.inf)
 
-    def describe(self) -> dict[str, Any]:
-        """All of them."""
-        return {"kind": "choice", "choices": list(self.names)}
-
-
-class Switch:
-    """True or false."""
-
-    def check(self, name: str, value: Any) -> Any:
-        """One of the two."""
-        if not isinstance(value, bool):
-            raise InvalidInput(f"{name}={_shown(value)}; give true or false")
-        return value
-
-    def describe(self) -> dict[str, Any]:
-        """Nothing more to say."""
-        return {"kind": "switch"}
+    def _refuse(self, metric: str, value: Any, expected: str) -> Never:
+        raise InvalidInput(
+            f"{self.parameter.name}={shorten(value)} of {metric}: must be {expected}"
+        )
 
 
-class Layers:
-    """Hidden states: 4, -1, [2, 4], "-5:", "all"."""
-
-    _WORDS = re.compile(r"all|-?[0-9]{0,3}:-?[0-9]{0,3}|-?[0-9]{1,3}", re.ASCII)
-
-    def check(self, name: str, value: Any) -> Any:
-        """Of the right form; whether the encoder has them is for the metric to say."""
-        if isinstance(value, str) and self._WORDS.fullmatch(value):
-            return value
-        several = value if isinstance(value, list) else [value]
-        for one in several:
-            if isinstance(one, bool) or not isinstance(one, int) or abs(one) > 999:
-                raise InvalidInput(
-                    f'{name}={_shown(value)}; give a number, a list of them, "all" or "-5:"'
-                )
-        if not 0 < len(several) <= 64:
-            raise InvalidInput(f"{name} names {len(several)} layers; give 1 to 64")
-        return value
-
-    def describe(self) -> dict[str, Any]:
-        """Nothing more to say."""
-        return {"kind": "layer"}
+def form_fields(metric: str) -> dict[str, FormField]:
+    """What may be set of a metric through the service."""
+    fields = {}
+    for name, parameter in find_metric(metric).parameters.items():
+        field = _form_field(parameter)
+        if field is not None:
+            fields[name] = field
+    return fields
 
 
-_SHARE, _SWITCH = Number(0.0, 1.0), Switch()
-_PENALTY = Number(0.01, 100.0, zero=True, infinite=True)
-KINDS: dict[str, ParameterKind] = {
-    "layer": Layers(),
-    "hyp": _PENALTY,
-    "ref": _PENALTY,
-    "inner_hyp": _PENALTY,
-    "inner_ref": _PENALTY,
-    "inner_epsilon": Number(0.001, 1.0, zero=True),
-    "inner_readout": ChoiceParameter(("transport", "objective")),
-    "epsilon": Number(0.001, 1.0, zero=True),
-    "bary-score.epsilon": Number(0.02, 4.0, zero=True),
-    "cut": Number(0.001, 2.0),
-    "floor": Number(0.001, 0.999),
-    "baseline": Number(-1.0, 0.999),
-    "beta": Number(0.01, 10.0),
-    "smooth_value": Number(1e-6, 10.0),
-    "char_order": Number(1, 10, whole=True),
-    "word_order": Number(1, 6, whole=True),
-    "n": Number(1, 9, whole=True),
-    "ngram": Number(1, 9, whole=True),
-    "version": Number(1, 2, whole=True),
-    "idf": ChoiceParameter(("ref", "own")),
-    "mass": ChoiceParameter(tuple(MASSES)),
-    "std.mass": ChoiceParameter(tuple(STD_MASSES)),
-    "unit": ChoiceParameter(tuple(UNITS)),
-    "wmd.unit": _SWITCH,
-    "join": ChoiceParameter((*JOINS, BARYCENTER, STANDARDISED)),
-    "readout": ChoiceParameter(("transport", "objective")),
-    "references": ChoiceParameter(REFERENCES),
-    "shared": ChoiceParameter(("stays", "moved")),
-    "stop_words": ChoiceParameter(("en",)),
-    "smooth": ChoiceParameter(("none", "floor", "add-k", "exp")),
-    "tokenize": ChoiceParameter(("13a", "intl", "char", "none")),
-    "nist.tokenize": ChoiceParameter(("nltk", "none")),
-    "meteor.tokenize": ChoiceParameter(("nltk", "none")),
-    **dict.fromkeys(
-        ("alpha", "gamma", "greedy", "neighbours", "order", "unknown", "unigram", "bigram"), _SHARE
-    ),
-    **dict.fromkeys(("system_unigram", "system_bigram"), _SHARE),
-    **dict.fromkeys(("clip", "lowercase", "stem", "normalized", "no_punct"), _SWITCH),
-    **dict.fromkeys(("asian_support", "case_sensitive"), _SWITCH),
-}
-MEANT = {
-    "lazy-emd.hyp": 0.23,
-    "lazy-emd.ref": 0.31,
-    "f-alpha.alpha": 0.48,
-    "bleu.tokenize": "13a",
-    "sentence-bleu.tokenize": "13a",
-}
-"""What a metric takes where its default is to choose for itself."""
+def _form_field(parameter: Parameter) -> FormField | None:
+    menu, served = parameter.mark(Menu), parameter.mark(Served)
+    if served is Served.NEVER:
+        return None
+    if served is Served.AS_LAYERS:
+        return FormField(parameter, "layer")
+    if parameter.mark(Slider) is not None:
+        return FormField(parameter, "number" if parameter.is_continuous else "whole")
+    if menu is not None:
+        return FormField(parameter, "choice", menu.choices)
+    if parameter.choices and all(isinstance(choice, str) for choice in parameter.choices):
+        return FormField(parameter, "choice", parameter.choices)
+    return FormField(parameter, "switch") if parameter.types == (bool,) else None
 
 
-@dataclass(frozen=True)
-class SettableParameter:
-    """A parameter of a metric; `optional` ones may be null."""
-
-    name: str
-    kind: ParameterKind
-    default: Any
-    optional: bool
-
-    def check(self, value: Any) -> Any:
-        """The value as the metric takes it."""
-        return None if value is None and self.optional else self.kind.check(self.name, value)
-
-    def describe(self, metric: str) -> dict[str, Any]:
-        """Its kind, and what it is where nothing is said."""
-        meant = MEANT.get(f"{metric}.{self.name}", self.default)
-        rest = {"default": meant, "optional": self.optional}
-        return {"name": self.name, **self.kind.describe(), **rest}
+def check_settings(metric: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a request, each within the limits of the service."""
+    declaration, fields = find_metric(metric), form_fields(metric)
+    checked = {}
+    for given, value in settings.items():
+        name = declaration.current_name(given)
+        if name not in fields:
+            there = _listed(fields) or "nothing"
+            raise InvalidInput(f"{shorten(given)} of {metric} cannot be set here; there is {there}")
+        checked[name] = fields[name].check(metric, value)
+    return checked
 
 
-def settable(metric: str) -> dict[str, SettableParameter]:
-    """What may be set of a metric."""
-    found = {}
-    for name, one in inspect.signature(factory(metric)).parameters.items():
-        kind = KINDS.get(f"{metric}.{name}") or KINDS.get(name)
-        if kind is not None:
-            optional = one.default is None or type(None) in get_args(one.annotation)
-            found[name] = SettableParameter(name, kind, one.default, optional)
-    return found
+def _check_choice(metric: str, name: str, value: str, choices: Sequence[str]) -> str:
+    if value not in choices:
+        there = _listed(choices) or "none"
+        raise InvalidInput(f"{name}={shorten(value)} of {metric}: must be one of {there}")
+    return value
 
 
-def checked(metric: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings of a request, each within its bounds."""
-    known = settable(metric)
-    for name in settings:
-        if name not in known:
-            raise InvalidInput(
-                f"{_shown(name)} of {metric} cannot be set here; there is {_listed(known)}"
-            )
-    return {name: known[name].check(value) for name, value in settings.items()}
-
-
-def _listed_parameters(names: Sequence[str] | dict[str, SettableParameter]) -> str:
-    return ", ".join(names) or "nothing"
-
-
-def _shown(value: Any) -> str:
-    """What was given, no longer than a line."""
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:40]}…"
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -160,8 +159,8 @@ class Lexical:
         return replace(result, segments={name: values}, tallies=sums)
 
 
-def library(module: str, package: str) -> Any:
-    """A module of a library that scores, imported on request."""
+def import_library(module: str, package: str) -> Any:
+    """A module of a library that scores, imported when it is needed."""
     try:
         import_module(module.partition(".")[0])
         return import_module(module)
@@ -179,31 +178,3 @@ def _groups(segments: Array) -> tuple[Array, Array]:
     """Where the pairs of each segment start, and how many they are."""
     starts = np.flatnonzero(np.diff(segments, prepend=-1))
     return starts, np.diff(starts, append=len(segments))
-
-
-def switch(name: str, value: Any) -> bool:
-    """True or false; a text such as 'no' would count as true."""
-    if not isinstance(value, bool):
-        raise InvalidInput(f"{name}={value!r}; give true or false")
-    return value
-
-
-def order(name: str, value: Any) -> int:
-    """A length of n-grams."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidInput(f"{name}={value!r}; give a whole number from 1 up")
-    return value
-
-
-def number(name: str, value: Any, most: float = math.inf, *, zero: bool = True) -> float:
-    """A finite number up to `most`, from 0 up or above it; it keeps its type, for the signature."""
-    given: float = value if isinstance(value, (int, float)) else math.nan
-    if isinstance(value, bool) or not (0 <= given <= most) or math.isinf(given):
-        raise InvalidInput(f"{name}={value!r}; give a number from 0 {_top(most)}")
-    if not zero and given == 0:
-        raise InvalidInput(f"{name}={value!r}; give a number above 0")
-    return given
-
-
-def _top(most: float) -> str:
-    return "up" if math.isinf(most) else f"to {most:g}"

@@ -8,7 +8,7 @@ const WORDS = {
   epsilon: "Blur (epsilon)", alpha: "Recall over precision (alpha)", greedy: "Share of greedy matching",
   neighbours: "Weight of neighbours", floor: "Least similarity (floor)", order: "Weight of word order",
   unknown: "Price of unknown words", unigram: "Weight of words", bigram: "Weight of word pairs",
-  mass: "Mass of a unit", unit: "Units", join: "How layers are joined", references: "Several references",
+  mass: "Mass of a unit", unit: "Units", pooling: "Layer pooling", references: "Several references",
   readout: "Read-out", clip: "Cut similarity at 0", shared: "Shared n-grams", baseline: "Baseline",
   cut: "Leave out costs from", stop_words: "Stop words", version: "Version", ngram: "Words of a run",
   idf: "Rarity (IDF)",

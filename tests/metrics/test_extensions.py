@@ -1,0 +1,278 @@
+"""Metrics of one's own: from a file, from an installed package, and the mistakes one makes."""
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import freight
+from freight.cli import main
+from freight.errors import InvalidInput
+from freight.metrics import extensions, find_metric
+from freight.metrics.extensions import is_in_file, split_column
+
+OWN = '''\
+"""Metrics of one's own."""
+
+import numpy as np
+
+import freight
+
+PRICE = 0.3
+
+
+class Lengths:
+    """How much longer the hypothesis is."""
+
+    name = "lengths"
+    columns = (freight.Column("excess", higher=False, perfect=0.0, worst=9.0),)
+    references = "best"
+    parts = ()
+    signature = "lengths"
+    needs_fitting = False
+
+    def __init__(self, factor: float = 1.0):
+        self.factor = factor
+
+    def score(self, hyps, refs):
+        return [self.factor * len(hyp) for hyp in hyps]
+
+
+def serve(encoder: str = "hashed", price: float = 0.3, times: int = 1):
+    """Earth mover's distance under another name.
+
+    More about it.
+    """
+    import dataclasses
+
+    emd = freight.load("emd", encoder=encoder)
+    return dataclasses.replace(emd, name="serve", problems=(freight.Problem(hyp=price),))
+
+
+ready = serve()
+lengths = Lengths()
+
+
+def nothing():
+    return 3
+
+
+def broken():
+    return 1 / 0
+
+
+def breaking():
+    import dataclasses
+
+    def cost(pairs):
+        raise ValueError("no such\\ncost")
+
+    return dataclasses.replace(serve(), name="breaking", cost=cost)
+'''
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of metrics, in the folder from which commands are run."""
+    path = tmp_path / "coverage.py"
+    path.write_text(OWN)
+    (tmp_path / "hyp.txt").write_text("a cat sat\na dog\n")
+    (tmp_path / "ref.txt").write_text("the cat sat\nthe dog barked\n")
+    monkeypatch.chdir(tmp_path)
+    return path
+
+
+@pytest.fixture
+def refuse(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """The one line that a command fails with, exit status 1."""
+
+    def run(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["freight", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        assert stopped.value.code == 1
+        error = capsys.readouterr().err
+        assert error.startswith("freight: ")
+        assert error.count("\n") == 1
+        return error.removeprefix("freight: ").rstrip("\n")
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "column"),
+    [
+        ("emd", "emd", None),
+        ("emd:transport", "emd", "transport"),
+        ("emd:", "emd", ""),
+        ("my.py:serve", "my.py:serve", None),
+        ("a/b.c/my.py:serve:transport", "a/b.c/my.py:serve", "transport"),
+        (r"C:\\my.py:serve", r"C:\\my.py:serve", None),
+    ],
+)
+def test_a_name_is_split_from_its_column(text: str, metric: str, column: str | None) -> None:
+    assert split_column(text) == (metric, column)
+
+
+def test_what_is_in_a_file() -> None:
+    assert is_in_file("my.py:serve")
+    assert is_in_file("my.py")
+    assert not is_in_file("emd")
+    assert not is_in_file("emd:transport")
+
+
+def test_a_factory_a_metric_and_a_class_are_loaded(own: Path) -> None:
+    metric: Any = freight.load("coverage.py:serve", price=0.5)
+    assert metric.name == "serve"
+    assert metric.problems == (freight.Problem(hyp=0.5),)
+    ready: Any = freight.load(f"{own}:ready", column="objective")
+    assert [column.name for column in ready.columns] == ["objective", "transport"]
+    assert freight.load("coverage.py:Lengths", factor=2.0).score(["abc"], ["x"]) == [6.0]
+    assert freight.load("coverage.py:lengths").score(["abc"], ["x"]) == [3.0]
+    assert metric.score(["a cat"], ["a cat"])["transport"][0] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_the_parameters_are_those_of_the_signature(own: Path) -> None:
+    known = freight.parameters("coverage.py:serve")
+    assert list(known) == ["encoder", "price", "times", "preset", "column"]
+    assert known["price"].default == 0.3
+    assert freight.default_encoder("coverage.py:serve") == "hashed"
+    assert find_metric("coverage.py:serve").summary == "Earth mover's distance under another name."
+    line = "price='x' of coverage.py:serve: must be a number"
+    with pytest.raises(InvalidInput, match=line):
+        freight.load("coverage.py:serve", price="x")
+    with pytest.raises(InvalidInput, match=r"coverage\.py:serve has no parameter 'prize'"):
+        freight.load("coverage.py:serve", prize=0.5)
+
+
+def test_a_file_does_not_hide_a_package_of_the_same_name(own: Path) -> None:
+    freight.load("coverage.py:serve")
+    assert "coverage" not in sys.modules or sys.modules["coverage"].__file__ != str(own)
+    assert str(own.parent) not in sys.path
+
+
+def test_a_file_is_loaded_once_until_it_changes(own: Path) -> None:
+    first = extensions.load_file("coverage.py")
+    assert extensions.load_file(str(own)) is first
+    own.write_text(OWN.replace("PRICE = 0.3", "PRICE = 0.4"))
+    assert extensions.load_file("coverage.py").PRICE == 0.4
+
+
+def test_another_process_unpickles_the_metric(own: Path, tmp_path: Path) -> None:
+    pickled = tmp_path / "pickled"
+    pickled.write_bytes(pickle.dumps(freight.load("coverage.py:lengths")))
+    code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')).score(['abc'], ['x']))"
+    command = [sys.executable, "-c", code, str(pickled)]
+    here = Path(__file__).parents[2]
+    done = subprocess.run(command, cwd=here, text=True, capture_output=True, check=True)
+    assert done.stdout == "[3.0]\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "line"),
+    [
+        ("def f(:\n", "f", "own.py, line 1: SyntaxError: invalid syntax"),
+        ("x = 1\nimport nowhere_at_all\n", "f", "own.py, line 2: ModuleNotFoundError: No module"),
+        ("def g():\n    raise KeyError('a')\n\ng()\n", "f", "own.py, line 2: KeyError: 'a'"),
+        ("raise SystemExit(3)\n", "f", "own.py, line 1: SystemExit: 3"),
+        ("def measure(): ...\n", "mesure", "own.py has no 'mesure'; did you mean measure?"),
+        ("def f(): ...\n", "zzz", "own.py has no 'zzz'; it has f"),
+        ("", "f", "own.py has no 'f'; it has nothing"),
+        ("f = 'text'\n", "f", "own.py:f is a str; give a function that returns a metric"),
+        ("def f(): ...\n", "f", "own.py:f returned None; it has to return a Metric, or an object"),
+        ("def f(x): ...\n", "f", "own.py:f needs a value for x"),
+    ],
+)
+def test_a_mistake_is_one_line_with_the_file_and_its_line(
+    content: str, name: str, line: str, own: Path, refuse: Callable[..., str]
+) -> None:
+    own.with_name("own.py").write_text(content)
+    assert refuse("score", "hyp.txt", "ref.txt", "-m", f"own.py:{name}").startswith(line)
+
+
+def test_a_file_that_is_not_there_or_lacks_a_name(own: Path, refuse: Callable[..., str]) -> None:
+    assert refuse("metrics", "none.py:f") == (
+        "the file none.py cannot be read: No such file or directory"
+    )
+    line = refuse("explain", "a", "b", "-m", "coverage.py")
+    assert line.startswith("coverage.py is a file; say which metric of it, as in coverage.py:NAME")
+    assert "serve" in line
+
+
+def test_mistakes_while_building_and_scoring_name_the_line(
+    own: Path, refuse: Callable[..., str]
+) -> None:
+    lines = OWN.splitlines()
+    division = lines.index("    return 1 / 0") + 1
+    assert refuse("score", "hyp.txt", "ref.txt", "-m", "coverage.py:broken") == (
+        f"coverage.py, line {division}: ZeroDivisionError: division by zero"
+    )
+    raised = next(k for k, text in enumerate(lines, 1) if "no such" in text)
+    assert refuse("score", "hyp.txt", "ref.txt", "-m", "coverage.py:breaking") == (
+        f"coverage.py, line {raised}: ValueError: no such cost"
+    )
+    assert refuse("score", "hyp.txt", "ref.txt", "-m", "coverage.py:nothing").startswith(
+        "coverage.py:nothing returned a int"
+    )
+
+
+def test_scored_and_set_from_the_command_line(
+    own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import json
+
+    def score(*settings: str) -> dict[str, Any]:
+        command = ["freight", "score", "hyp.txt", "ref.txt", "-m", "coverage.py:serve:objective"]
+        monkeypatch.setattr(sys, "argv", [*command, *settings, "--json"])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        assert not stopped.value.code
+        answer: dict[str, Any] = json.loads(capsys.readouterr().out)["metrics"][0]
+        return answer
+
+    metric: Any = freight.load("coverage.py:serve", price=0.1)
+    expected = metric.score(["a cat sat", "a dog"], ["the cat sat", "the dog barked"]).system
+    for setting in ("price=0.1", "coverage.py:serve.price=0.1"):
+        answer = score("--set", setting)
+        assert answer["metric"] == "serve"
+        assert answer["system"]["objective"] == pytest.approx(expected["objective"])
+    assert score()["system"]["objective"] != pytest.approx(expected["objective"])
+
+
+def test_two_metrics_of_one_name_are_refused(own: Path, refuse: Callable[..., str]) -> None:
+    line = refuse(
+        "score", "hyp.txt", "ref.txt", "-m", "coverage.py:serve", "-m", "coverage.py:ready"
+    )
+    assert line == "two metrics are called serve; name one of them otherwise"
+
+
+def install(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
+    entries = {name: EntryPoint(name, value, extensions.GROUP) for name, value in values.items()}
+    for module in ("freight.metrics", "freight.metrics.extensions"):
+        monkeypatch.setattr(f"{module}.installed", lambda: entries)
+
+
+def test_installed_metrics_are_named_and_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, mine="freight.metrics.wmd:wmdo", emd="nowhere:f", gone="nowhere_at_all:f")
+    assert freight.load("mine", encoder="hashed").name == "wmdo"
+    listed = freight.list_metrics()
+    assert listed["mine"].startswith("Word mover's distance")
+    assert "cannot be loaded: ModuleNotFoundError" in listed["gone"]
+    assert freight.load("emd", encoder="hashed").name == "emd"  # the built-in one
+    with pytest.raises(InvalidInput, match="the metric gone of nowhere_at_all:f cannot be loaded"):
+        freight.load("gone")
+    with pytest.raises(InvalidInput, match="did you mean mine"):
+        freight.load("mien")
+
+
+def test_errors_of_others_are_not_blamed_on_a_file() -> None:
+    with pytest.raises(ValueError, match="invalid literal") as raised:
+        int("x")
+    assert extensions.blame(raised.value) is None
