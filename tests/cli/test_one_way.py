@@ -1,0 +1,56 @@
+"""The way of a score from the command line to the table passes few files, each for one purpose."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MOST = 25
+# Notes each file of the package in which a function is entered, in the order of the first entries.
+TRACED = """
+import json, os, sys, threading
+import freight
+from freight.cli import main
+
+package, entered = os.path.dirname(freight.__file__) + os.sep, []
+
+def note(frame, event, argument):
+    code = frame.f_code
+    is_function = code.co_flags & 1 and code.co_name != "<module>"
+    if event == "call" and is_function and code.co_filename.startswith(package):
+        name = code.co_filename[len(package):]
+        if name not in entered:
+            entered.append(name)
+
+threading.setprofile(note)
+sys.setprofile(note)
+try:
+    main()
+finally:
+    sys.setprofile(None)
+    json.dump(entered, open("walk.json", "w"))
+"""
+
+
+@pytest.mark.xfail(reason="the way is still being straightened")
+def test_a_score_passes_few_files(tmp_path: Path) -> None:
+    (tmp_path / "hyp.txt").write_text("The boy in a coat.\nA cat sat.\n")
+    (tmp_path / "ref.txt").write_text("The young man in a slicker.\nThe cat sat down.\n")
+    command = "score", "hyp.txt", "ref.txt", "-m", "lazy-emd"
+    paths = os.pathsep.join(part for part in sys.path if part)
+    done = subprocess.run(
+        [sys.executable, "-c", TRACED, *command],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "objective↓" in done.stdout
+    walk = json.loads((tmp_path / "walk.json").read_text())
+    files = [name for name in walk if not name.endswith("__init__.py")]
+    assert files[:2] == ["cli/groups.py", "cli/score.py"]
+    assert len(files) <= MOST, files
