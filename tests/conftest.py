@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from pages import browser, chromium_address, open_page  # noqa: F401
+
 DATA = Path(os.environ.get("FREIGHT_DATA", Path(__file__).parents[2] / "shared"))
 
 

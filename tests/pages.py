@@ -1,7 +1,17 @@
-"""What is in a page, as a parser of HTML sees it."""
+"""Pages under test: their elements as a parser sees them, and one real browser for all tests."""
 
+import os
+import re
+import shutil
+import subprocess
+import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -38,3 +48,75 @@ class Elements(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._within not in ("style", "script"):
             self.text += data
+
+
+@pytest.fixture(scope="session")
+def chromium_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the one Chromium of a test run; skips where there is none."""
+    program = shutil.which("chromium")
+    if program is None:
+        message = "chromium is not here (Debian: apt-get install chromium)"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    profile = tmp_path_factory.mktemp("chromium")
+    log = profile / "log"
+    command = [
+        program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-sync",
+        "--disable-background-networking", "--remote-debugging-port=0",
+        f"--user-data-dir={profile / 'user'}", "about:blank",
+    ]  # fmt: skip
+    with log.open("wb") as stream, subprocess.Popen(command, stderr=stream) as process:
+        try:
+            yield _devtools_address(process, log)
+        finally:
+            process.terminate()
+
+
+def _devtools_address(process: subprocess.Popen[bytes], log: Path) -> str:
+    """Wait until the browser has written where it listens, or has ended."""
+    while process.poll() is None:
+        written = re.search(r"DevTools listening on (ws://\S+)\n", log.read_text("utf-8"))
+        if written:
+            return written[1]
+        time.sleep(0.05)
+    raise RuntimeError(f"chromium ended: {log.read_text('utf-8')}")
+
+
+@pytest.fixture(scope="module")
+def browser(chromium_address: str) -> Iterator[Any]:
+    """A Playwright browser on the shared Chromium, for the tests of one file.
+
+    Playwright keeps an event loop running in this thread while it is connected, so a connection for
+    the whole run would break every test that calls asyncio.run.
+    """
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        connection = driver.chromium.connect_over_cdp(chromium_address)
+        yield connection
+        connection.close()
+
+
+OpenPage = Callable[[str], tuple[str, str]]
+
+
+@pytest.fixture
+def open_page(browser: Any, tmp_path: Path) -> OpenPage:
+    """Opens a page given as HTML; returns its document once loaded, and the console's messages."""
+
+    def open_html(html: str) -> tuple[str, str]:
+        file = tmp_path / "opened page.html"
+        file.write_text(html, encoding="utf-8")
+        context = browser.new_context()
+        page = context.new_page()
+        page.set_default_timeout(300_000)
+        messages: list[str] = []
+        page.on("console", lambda message: messages.append(message.text))
+        page.on("pageerror", lambda error: messages.append(str(error)))
+        page.goto(file.as_uri())
+        document: str = page.content()
+        context.close()
+        file.unlink()
+        return document, "\n".join(messages)
+
+    return open_html

@@ -70,7 +70,7 @@ def _only(side: Side, units: Array) -> Side:
     names = tuple(side.names[k] for k in units.tolist())
     parts = {
         name: getattr(side, name)[units]
-        for name in ("spans", "weights", "shares", "matched", "excess")
+        for name in ("spans", "weights", "contributions", "match_quality", "unmatched_mass")
     }
     return replace(side, names=names, **parts)
 

@@ -13,7 +13,7 @@ from freight.core.types import Cloud
 from freight.core.units import all_tokens
 from freight.encoders import EMBEDDED
 from freight.encoders import encoder as find
-from freight.report.svg import ACCENT, INK, LINE, MUTED, WARN, picture
+from freight.report.plots import ACCENT, INK, LINE, MUTED, WARN, picture
 from freight.transport.types import Array, Problem
 from writing import standing_alone
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import freight
-from freight.report.svg import ACCENT, LINE, MUTED, WARN, picture
+from freight.report.plots import ACCENT, LINE, MUTED, WARN, picture
 from freight.transport.types import Array
 from writing import standing_alone
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from freight.report.svg import ACCENT, MUTED, WARN, picture
+from freight.report.plots import ACCENT, MUTED, WARN, picture
 from freight.transport.types import Array
 from writing import bullets, claim, standing_alone, table
 

@@ -2,7 +2,6 @@
 
 import functools
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -119,26 +118,21 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_a_browser_asks_nobody_else_and_has_nothing_to_complain_of(
-    address: str, width: int, scheme: str
+    address: str, width: int, scheme: str, browser: Any
 ) -> None:
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("chromium is not here (Debian: apt-get install chromium)")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)
-        page.set_default_timeout(120_000)
-        asked: list[str] = []
-        said: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("console", lambda message: said.append(message.text))
-        for name in ("index", "tutorial", "mathematics", "reference/scoring"):
-            page.goto(f"{address}/{name}.html")
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
-        height = "document.querySelector('math').getBoundingClientRect().height"
-        page.goto(f"{address}/mathematics.html")
-        assert page.evaluate(height) > 5
-        browser.close()
+    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
+    page = context.new_page()
+    page.set_default_timeout(120_000)
+    asked: list[str] = []
+    said: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(message.text))
+    for name in ("index", "tutorial", "mathematics", "reference/scoring"):
+        page.goto(f"{address}/{name}.html")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+    height = "document.querySelector('math').getBoundingClientRect().height"
+    page.goto(f"{address}/mathematics.html")
+    assert page.evaluate(height) > 5
+    context.close()
     assert all(url.startswith((address, "data:", "blob:")) for url in asked)
     assert said == []

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import freight
 from freight.core import pipeline
 from freight.explain.explanation import Explanation
-from freight.report.explanation import pieces
+from freight.report.explanation import text_pieces
 from freight.transport.types import Plans
 
 MOVING = [name for name in freight.list_metrics() if "encoder" in freight.parameters(name)]
@@ -32,7 +32,9 @@ def metric(name: str, encoder: str = "hashed", **options: Any) -> Any:
 
 
 def added_up(explanation: Explanation) -> float:
-    parts = [side.shares.sum() for view in explanation.views for side in (view.hyp, view.ref)]
+    parts = [
+        side.contributions.sum() for view in explanation.views for side in (view.hyp, view.ref)
+    ]
     return float(explanation.base + sum(parts))
 
 
@@ -58,12 +60,12 @@ def check(scorer: Any, hyp: str, refs: Any) -> Explanation:
 def check_view(view: Any) -> None:
     for side in (view.hyp, view.ref):
         assert len({len(x) for x in (side.names, *list(vars(side).values())[2:-1])}) == 1
-        for unit, start, end in side.places.tolist():
+        for unit, start, end in side.occurrences.tolist():
             assert side.text[start:end].lower() == side.names[unit].lower()
         for name, (start, end) in zip(side.names, side.spans.tolist(), strict=True):
             assert start == -1 or side.text[start:end] == name
-        assert ((side.matched >= 0) & (side.matched <= 1)).all()
-        assert ((side.excess >= 0) & (side.excess <= side.weights + 1e-9)).all()
+        assert ((side.match_quality >= 0) & (side.match_quality <= 1)).all()
+        assert ((side.unmatched_mass >= 0) & (side.unmatched_mass <= side.weights + 1e-9)).all()
         assert side.weights.sum() == pytest.approx(1.0)
     shape = len(view.hyp.names), len(view.ref.names)
     assert view.cost.shape == shape
@@ -176,11 +178,15 @@ def test_a_lazy_plan_leaves_additions_and_omissions() -> None:
     found = metric("lazy-emd").explain("The boy in a coat today", "The boy wore a coat")
     view = found.views[0]
     moved = view.plans[0].flow
-    np.testing.assert_allclose(view.hyp.excess, np.maximum(view.hyp.weights - moved.sum(1), 0))
-    np.testing.assert_allclose(view.ref.excess, np.maximum(view.ref.weights - moved.sum(0), 0))
+    np.testing.assert_allclose(
+        view.hyp.unmatched_mass, np.maximum(view.hyp.weights - moved.sum(1), 0)
+    )
+    np.testing.assert_allclose(
+        view.ref.unmatched_mass, np.maximum(view.ref.weights - moved.sum(0), 0)
+    )
     assert found.additions == ("in", "today")
     assert found.omissions == ("wore",)
-    assert view.hyp.matched[1] > 0.9 > 0.2 > view.hyp.matched[5]
+    assert view.hyp.match_quality[1] > 0.9 > 0.2 > view.hyp.match_quality[5]
 
 
 @pytest.mark.parametrize("name", ["emd", "bert-score", "wmd", "bary-score", "std"])
@@ -198,7 +204,9 @@ def test_even_one_word_can_be_without_a_counterpart() -> None:
 def test_what_is_the_same_is_matched() -> None:
     for name in MOVING:
         found = metric(name).explain(REF, REF)
-        least = min(side.matched.min() for view in found.views for side in (view.hyp, view.ref))
+        least = min(
+            side.match_quality.min() for view in found.views for side in (view.hyp, view.ref)
+        )
         assert least > (0.7 if name in ("lazy-emd", "doc-lazy-emd", "freight") else 0.999), name
 
 
@@ -206,8 +214,10 @@ def test_a_word_that_comes_again_is_one_unit_in_two_places() -> None:
     view = metric("std").explain("the cat and the dog", "a cat").views[0]
     the = view.hyp.names.index("the")
     assert view.hyp.spans[the].tolist() == [0, 3]
-    assert [12, 15] in [[start, end] for unit, start, end in view.hyp.again.tolist() if unit == the]
-    coloured = [piece.text for piece in pieces(view.hyp) if piece.level >= 0]
+    assert [12, 15] in [
+        [start, end] for unit, start, end in view.hyp.repeats.tolist() if unit == the
+    ]
+    coloured = [piece.text for piece in text_pieces(view.hyp) if piece.level >= 0]
     assert coloured.count("the") == 2
 
 
@@ -259,7 +269,7 @@ def test_several_references() -> None:
     mean = metric("lazy-emd", references="mean").explain(HYP, refs)
     assert mean.score == pytest.approx(np.mean(alone))
     assert mean.views[0].weight == pytest.approx(1 / 3)
-    np.testing.assert_allclose(3 * mean.views[0].hyp.shares, best.views[0].hyp.shares)
+    np.testing.assert_allclose(3 * mean.views[0].hyp.contributions, best.views[0].hyp.contributions)
     each = metric("bert-score").explain(HYP, ["The boy.", REF])
     scored = metric("bert-score").score([HYP], [["The boy.", REF]])
     assert each.scores == {name: values[0] for name, values in scored.segments.items()}

@@ -10,21 +10,26 @@ import pytest
 import freight
 from freight.core.result import Column
 from freight.explain.comparison import compare
-from freight.explain.explanation import Explanation, Plan, Side, View, own_plan
+from freight.explain.explanation import Explanation, Plan, Side, View, plan_for_side
 from freight.transport.types import Array, Problem
 
 
-def side(text: str, shares: Any = None, excess: Any = None, matched: Any = None) -> Side:
+def side(
+    text: str, contributions: Any = None, unmatched_mass: Any = None, matched: Any = None
+) -> Side:
     names = tuple(text.split())
     ends = np.cumsum([len(name) + 1 for name in names]) - 1
     starts = ends - [len(name) for name in names]
     count = len(names)
-    numbers = [np.zeros(count) if x is None else np.array(x) for x in (shares, matched, excess)]
+    numbers = [
+        np.zeros(count) if x is None else np.array(x)
+        for x in (contributions, matched, unmatched_mass)
+    ]
     weights = np.full(count, 1 / count)
     return Side(text, names, np.stack((starts, ends), axis=1), weights, *numbers)
 
 
-HELD = Problem()
+HARD = Problem()
 
 
 def explanation(view: View, metric: str = "emd", score: float = 0.5) -> Explanation:
@@ -33,7 +38,7 @@ def explanation(view: View, metric: str = "emd", score: float = 0.5) -> Explanat
     return Explanation(metric, column, {"transport": score}, 0.0, (view,), *place)
 
 
-def view(hyp: Side, ref: Side, flow: Any, problem: Problem = HELD, cost: Any = None) -> View:
+def view(hyp: Side, ref: Side, flow: Any, problem: Problem = HARD, cost: Any = None) -> View:
     price: Array = np.ones(np.shape(flow)) if cost is None else np.array(cost)
     return View("words", 1.0, hyp, ref, price, {}, (Plan("plan", problem, np.array(flow)),))
 
@@ -47,12 +52,12 @@ def test_where_the_mass_went() -> None:
     hyp = seen.matching("hyp", seen.plans[0])
     np.testing.assert_allclose(hyp.nearest, [0.2, 0.4])  # two are equally near to b
     np.testing.assert_allclose(hyp.elsewhere, [0.1, 0.1])
-    np.testing.assert_allclose(hyp.unmoved, [0.2, 0.0])
+    np.testing.assert_allclose(hyp.unmatched, [0.2, 0.0])
     assert hyp.noisy == pytest.approx(0.2)
     assert hyp.incomplete == pytest.approx(0.2)
     ref = seen.matching("ref", seen.plans[0])
     np.testing.assert_allclose(ref.nearest, [0.2, 0.2, 0.2])
-    np.testing.assert_allclose(ref.unmoved, [1 / 30, 1 / 30, 2 / 15])
+    np.testing.assert_allclose(ref.unmatched, [1 / 30, 1 / 30, 2 / 15])
     two = seen.matching("hyp", seen.plans[0], k=2)
     np.testing.assert_allclose(two.elsewhere, [0.0, 0.1])
     assert seen.matching("hyp", seen.plans[0], k=9).noisy == 0.0
@@ -62,12 +67,12 @@ def test_a_side_asks_the_plan_in_which_it_has_a_say() -> None:
     flow = np.array([[0.5, 0.0], [0.5, 0.0]])
     plans = Plan("precision", Problem(ref=0.0), flow), Plan("recall", Problem(hyp=0.0), flow.T)
     both = replace(view(side("a b"), side("x y"), flow), plans=plans)
-    assert own_plan(both.plans, "hyp").name == "precision"
-    assert own_plan(both.plans, "ref").name == "recall"
+    assert plan_for_side(both.plans, "hyp").name == "precision"
+    assert plan_for_side(both.plans, "ref").name == "recall"
     assert both.counterparts("hyp", 1) == ("x",)
     assert both.counterparts("ref", 1) == ("a",)
     only = replace(both, plans=plans[:1])
-    assert own_plan(only.plans, "ref").name == "precision"
+    assert plan_for_side(only.plans, "ref").name == "precision"
     assert only.counterparts("ref", 1) == ()
 
 
@@ -90,7 +95,7 @@ def test_a_unit_that_stays_on_itself_has_its_counterparts_in_the_text() -> None:
 
 
 def test_additions_and_omissions() -> None:
-    hyp, ref = side("a b c", excess=[0.2, 0.3, 0.0]), side("x y", excess=[0.0, 0.3])
+    hyp, ref = side("a b c", unmatched_mass=[0.2, 0.3, 0.0]), side("x y", unmatched_mass=[0.0, 0.3])
     found = explanation(view(hyp, ref, np.full((3, 2), 1 / 6)))
     assert (found.additions, found.omissions) == (("a b",), ("y",))
     assert found.score == 0.5
@@ -105,22 +110,31 @@ def test_in_the_words_of_json() -> None:
     assert plan["problem"] == {"hyp": None, "ref": None, "epsilon": 0.0}
     assert plan["flow"] == [[0.5], [0.5]]
     assert plan["matching"]["ref"] == {
-        "nearest": [1.0], "elsewhere": [0.0], "unmoved": [0.0], "noisy": 0.0, "incomplete": 0.0,
+        "nearest": [1.0], "elsewhere": [0.0], "unmatched": [0.0], "noisy": 0.0, "incomplete": 0.0,
     }  # fmt: skip
     assert shown["views"][0]["hyp"]["spans"] == [[0, 1], [2, 3]]
 
 
 def test_two_metrics_on_one_pair() -> None:
-    hyp, ref = side("young man sat", matched=[0, 1, 1]), side("boy sat", matched=[0.2, 1.0])
+    hyp, ref = (
+        side("young man sat", match_quality=[0, 1, 1]),
+        side("boy sat", match_quality=[0.2, 1.0]),
+    )
     greedy = explanation(view(hyp, ref, [[0, 0], [0.5, 0], [0, 0.5]], Problem(hyp=0.0)), "greedy")
-    better = replace(ref, matched=np.array([0.9, 1.0]), shares=np.array([0.25, 0.0]))
+    better = replace(ref, match_quality=np.array([0.9, 1.0]), contributions=np.array([0.25, 0.0]))
     lazy = explanation(view(hyp, better, [[0.25, 0], [0.25, 0], [0, 0.5]]), "lazy")
     found = compare(greedy, lazy)
     first = found.changes[0]
-    assert (first.side, first.name, first.span, first.matched) == ("ref", "boy", (0, 3), (0.2, 0.9))
+    assert (first.side, first.name, first.span, first.match_quality) == (
+        "ref",
+        "boy",
+        (0, 3),
+        (0.2, 0.9),
+    )
     assert first.counterparts == (("man",), ("young man",))
     assert str(first) == (
-        "“boy” is matched to “man” under greedy, to “young man” under lazy; how well: 0.20 and 0.90"
+        "“boy” is matched to “man” under greedy, to “young man” under lazy;"
+        " match quality 0.20 and 0.90"
     )
     assert [change.name for change in found.changes] == ["boy", "young"]
     shown = found.to_dict()
@@ -132,12 +146,14 @@ def test_two_metrics_on_one_pair() -> None:
 
 def test_two_hypotheses_of_one_reference() -> None:
     flow = [[0.5, 0.0], [0.0, 0.5]]
-    ref = side("boy sat", shares=[0.1, 0.0])
+    ref = side("boy sat", contributions=[0.1, 0.0])
     one = explanation(view(side("man sat"), ref, flow))
-    other = explanation(view(side("girl stood"), replace(ref, shares=np.array([0.1, 0.4])), flow))
+    other = explanation(
+        view(side("girl stood"), replace(ref, contributions=np.array([0.1, 0.4])), flow)
+    )
     changes = compare(one, other).changes
     assert [change.name for change in changes] == ["sat", "boy"]
-    assert str(changes[0]).endswith("it adds 0.0000 and 0.4000")
+    assert str(changes[0]).endswith("contribution 0.0000 and 0.4000")
     assert str(changes[0]).startswith("“sat” is matched to “sat” in the first, to “stood” in the")
     with pytest.raises(freight.InvalidInput, match="no text in common"):
         compare(one, explanation(view(side("a b"), side("x y"), flow)))

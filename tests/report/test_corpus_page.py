@@ -3,7 +3,6 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,18 +11,15 @@ import pytest
 import freight
 from freight.core.result import Column, Result
 from freight.errors import InvalidInput
-from freight.report import corpus as listing
-from freight.report.corpus import page
-from freight.report.extremes import extreme_rows
-from freight.report.rows import listed_rows
-from pages import Elements
+from freight.report.corpus import ScoredCorpus, corpus_page, page, write_corpus_report
+from freight.report.segments import extreme_rows, listed_rows
+from pages import Elements, OpenPage
 
 HOSTILE = (
     "</td></style></script><script>document.title='owned'</script><!--<script>"
     "<img src=x onerror=\"document.title='owned'\">&lt;&amp;"
 )
 DRAWING = {"svg", "g", "defs", "path", "use", "text", "image", "clippath", "rect"}
-Browser = Callable[[str], tuple[str, str]]
 POLICY = re.compile('<meta http-equiv="Content-Security-Policy"[^>]*>')
 
 REFS = [
@@ -43,18 +39,21 @@ def scored(hyps: list[str], refs: list[str], systems: list[str] | None, explain:
     return page(results, hyps, refs, systems, metrics, explain)
 
 
-def many(count: int, seed: int = 0) -> str:
-    """A page of so many rows by a metric that there is not."""
+def toy_corpus(count: int, seed: int = 0) -> ScoredCorpus:
+    """So many rows, scored at random by a metric that does not exist."""
     rng = np.random.default_rng(seed)
     scores = {"score": rng.normal(size=count)}
     flags = [("hyp is empty",) if k % 1000 == 7 else () for k in range(count)]
     column = Column("score", True, 1.0, 0.0)
     result = Result("toy", (column,), scores, np.zeros(count, int), tuple(flags), "toy")
-    hyps = [f"hypothesis {k} of many, " + "word " * 20 for k in range(count)]
-    return page([result], hyps, [f"reference {k}, " + "word " * 20 for k in range(count)])
+    segments = [
+        (f"hypothesis {k} of many, " + "word " * 20, [f"reference {k}, " + "word " * 20])
+        for k in range(count)
+    ]
+    return ScoredCorpus([result], segments)
 
 
-def acted(browser: Browser, made: str, acts: str) -> tuple[dict[str, object], str]:
+def acted(open_page: OpenPage, made: str, acts: str) -> tuple[dict[str, object], str]:
     """What a script that acts on the page leaves in `out`, and what became of the page."""
     script = f"""<script>
       const all = (selector) => [...document.querySelectorAll(selector)];
@@ -72,8 +71,8 @@ def acted(browser: Browser, made: str, acts: str) -> tuple[dict[str, object], st
       note.textContent = JSON.stringify(out);
       document.body.append(note);
     </script></body>"""
-    found, said = browser(POLICY.sub("", made).replace("</body>", script))
-    assert said == ""
+    found, messages = open_page(POLICY.sub("", made).replace("</body>", script))
+    assert messages == ""
     kept = re.search(r'<pre id="out">(.*?)</pre>', found, re.DOTALL)
     assert kept
     out = json.loads(kept[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
@@ -91,12 +90,12 @@ def test_a_page_is_one_file() -> None:
     assert "1 flagged" in found.text
 
 
-def test_a_browser_opens_it_without_complaint(browser: Browser) -> None:
-    _, said = browser(scored(HYPS, BOTH, SYSTEMS))
-    assert said == ""
+def test_a_browser_opens_it_without_complaint(open_page: OpenPage) -> None:
+    _, messages = open_page(scored(HYPS, BOTH, SYSTEMS))
+    assert messages == ""
 
 
-def test_of_ten_thousand_rows_a_page_is_drawn(browser: Browser) -> None:
+def test_of_ten_thousand_rows_a_page_is_drawn(open_page: OpenPage) -> None:
     acts = """
       const numbers = () => texts("table.paged tbody .opener");
       const status = () => document.querySelector(".pager [role=status]").textContent;
@@ -120,7 +119,7 @@ def test_of_ten_thousand_rows_a_page_is_drawn(browser: Browser) -> None:
       all(".pick")[0].click();
       out.flagged = [numbers().length, status(), document.activeElement.name];
     """
-    out, _ = acted(browser, many(10_000), acts)
+    out, _ = acted(open_page, corpus_page(toy_corpus(10_000)), acts)
     assert out["first"] == [50, "1", "1–50 of 10,000"]
     assert out["second"] == [50, "51", "51–100 of 10,000"]
     assert out["last"] == [50, "10000", "9,951–10,000 of 10,000"]
@@ -131,11 +130,11 @@ def test_of_ten_thousand_rows_a_page_is_drawn(browser: Browser) -> None:
     assert rising == sorted(rising)  # type: ignore[call-overload]
     assert max(rising) < min(falling)  # type: ignore[call-overload]
     assert out["found"] == [["78"], "1–1 of 1"]
-    assert out["none"] == [[], "no segment is like that"]
+    assert out["none"] == [[], "no matching segments"]
     assert out["flagged"] == [10, "1–10 of 10", "flag"]
 
 
-def test_explanations_open_on_demand(browser: Browser) -> None:
+def test_explanations_open_on_demand(open_page: OpenPage) -> None:
     acts = """
       out.before = all(".explanation").length;
       const key = document.querySelector("details[data-key]");
@@ -151,7 +150,7 @@ def test_explanations_open_on_demand(browser: Browser) -> None:
       out.closed = all("table.paged .opened").length;
       out.without = all("details.extreme:not([data-key])").length;
     """
-    out, _ = acted(browser, scored(HYPS, BOTH, SYSTEMS), acts)
+    out, _ = acted(open_page, scored(HYPS, BOTH, SYSTEMS), acts)
     assert out["before"] == 0
     count, text = out["opened"]  # type: ignore[misc]
     assert count == 1
@@ -160,17 +159,17 @@ def test_explanations_open_on_demand(browser: Browser) -> None:
     assert out["without"] == 4  # bleu's
 
 
-def test_systems_are_filtered_and_empty_texts_named(browser: Browser) -> None:
+def test_systems_are_filtered_and_empty_texts_named(open_page: OpenPage) -> None:
     acts = """
       typed("system", "1");
       out.systems = [...new Set(texts("table.paged tbody td:nth-child(2)"))];
       out.nothing = texts("table.paged tbody em");
     """
-    out, _ = acted(browser, scored(HYPS, BOTH, SYSTEMS), acts)
-    assert out == {"systems": ["beryl"], "nothing": ["(nothing)"]}
+    out, _ = acted(open_page, scored(HYPS, BOTH, SYSTEMS), acts)
+    assert out == {"systems": ["beryl"], "nothing": ["(empty)"]}
 
 
-def test_hostile_texts_stay_texts(browser: Browser) -> None:
+def test_hostile_texts_stay_texts(open_page: OpenPage) -> None:
     tame = [text + "x" * len(HOSTILE) for text in HYPS]
     wild = [text + HOSTILE for text in HYPS]
     refs = [text + "x" * len(HOSTILE) for text in BOTH], [text + HOSTILE for text in BOTH]
@@ -184,7 +183,7 @@ def test_hostile_texts_stay_texts(browser: Browser) -> None:
       out.hyp = document.querySelector("table.paged .opened dd").textContent;
     """
     made = scored(wild, refs[1], names[1])
-    out, _ = acted(browser, made, acts)
+    out, _ = acted(open_page, made, acts)
     assert out["images"] == 0
     assert out["scripts"] == 4  # the page's, two of data, and this test's
     assert out["title"] == "Scores of a corpus"
@@ -196,17 +195,17 @@ def test_hostile_texts_stay_texts(browser: Browser) -> None:
     assert counts[0] == counts[1]
 
 
-def test_of_many_rows_some_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "MOST_ROWS", 100)
-    assert listed_rows(50, ()) == list(range(50))
-    rows = listed_rows(100_000, [5, 77_778])
+def test_of_many_rows_a_sample_is_listed() -> None:
+    assert listed_rows(50, (), 100) == list(range(50))
+    rows = listed_rows(100_000, [5, 77_778], 100)
     assert len(rows) == 102
     assert {0, 5, 77_778, 99_999} <= set(rows)
-    made = many(1000)
-    assert "Of 1,000 segments" in Elements(made).text
-    found = re.search(r'id="rows">(.*?)</script>', made, re.DOTALL)
-    assert found
-    assert 100 < len(json.loads(found[1])["rows"]) <= 120
+    made = corpus_page(toy_corpus(1000), most_rows=100)
+    embedded = re.search(r'id="rows">(.*?)</script>', made, re.DOTALL)
+    assert embedded
+    count = len(json.loads(embedded[1])["rows"])
+    assert 100 < count <= 120
+    assert f"Only {count} of 1,000 segments are listed" in Elements(made).text
 
 
 def test_ends() -> None:
@@ -230,12 +229,10 @@ def test_what_is_long_is_shortened() -> None:
     long = "word " * 200_000
     made = scored([long, "a b c", "a b"], ["a b c"] * 3, None)
     assert "1,000,000 characters" in made
-    assert "1 are too long to be explained on this page" in Elements(made).text
+    assert "1 too long to be explained on this page" in Elements(made).text
     assert len(made) < 1_000_000
 
 
 def test_a_place_that_cannot_be_written_is_named_first(tmp_path: Path) -> None:
-    from freight.report.corpus import ScoredCorpus, write_corpus_report
-
     with pytest.raises(InvalidInput, match="there is no folder"):
         write_corpus_report(ScoredCorpus([], []), tmp_path / "no" / "page.html")

@@ -1,7 +1,6 @@
-"""Explanations as fragments and pages: well-formed, escaped, adding up, and opened in a browser."""
+"""Explanations as fragments and pages: well-formed, escaped, sums that add up, a real browser."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,19 @@ import freight
 from freight.explain.comparison import Comparison
 from freight.explain.explanation import Explanation
 from freight.report import heatmaps, sankey
-from freight.report.explanation import fragment, fragment_style, held, leftward, page, pieces
-from freight.report.formatting import brief, number, percent, rounded
+from freight.report.explanation import (
+    describe_problem,
+    fragment,
+    fragment_style,
+    page,
+    text_pieces,
+)
+from freight.report.formatting import brief, number, percent, round_to_sum
+from freight.report.sankey import is_right_to_left
 from freight.transport.types import Problem
-from pages import Elements
-from pictured import LAZY, blended, explained, greedy
+from made_explanations import LAZY, explain_blend, explain_greedy, explain_transport
+from pages import Elements, OpenPage
 
-Browser = Callable[[str], tuple[str, str]]
 HYP, REF = "The boy in a blue coat walked.", "The young man in a slicker walks."
 BAD = (
     """</p></svg></style><script>alert(1)</script> "' onload="alert(2)" """
@@ -29,18 +34,20 @@ LONG = " ".join(f"word{k % 57} and{k % 13}" for k in range(90))
 
 
 def everything() -> dict[str, Explanation | Comparison]:
-    short = explained(HYP, REF, references=("A man walks.", ""))
+    short = explain_transport(HYP, REF, references=("A man walks.", ""))
     return {
         "short": short,
-        "long": explained(LONG, LONG[::-1]),
-        "greedy": greedy(HYP, REF),
-        "blended": blended(HYP, REF),
-        "chinese": explained("委员会批准了新桥。", "市议会批准了新的桥。", words=r"\w"),
-        "leftward": explained("وافق المجلس على الجسر", "أقر مجلس المدينة"),
-        "hostile": explained(BAD, BAD[::-1], references=(BAD,)),
+        "long": explain_transport(LONG, LONG[::-1]),
+        "greedy": explain_greedy(HYP, REF),
+        "blended": explain_blend(HYP, REF),
+        "chinese": explain_transport("委员会批准了新桥。", "市议会批准了新的桥。", words=r"\w"),
+        "arabic": explain_transport("وافق المجلس على الجسر", "أقر مجلس المدينة"),
+        "hostile": explain_transport(BAD, BAD[::-1], references=(BAD,)),
         "empty": replace(short, views=(), flags=("empty side",)),
         "unsolved": replace(short, scores={"transport": np.nan}, flags=("not converged",)),
-        "both": Comparison(short, greedy("The man in a coat.", REF), ("“man” fares better",)),  # type: ignore[arg-type]
+        "both": Comparison(
+            short, explain_greedy("The man in a coat.", REF), ("“man” fares better",)
+        ),  # type: ignore[arg-type]
     }
 
 
@@ -56,27 +63,27 @@ def test_a_fragment_is_well_formed_and_fetches_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
-def test_a_browser_opens_the_page_without_complaint(name: str, browser: Browser) -> None:
+def test_a_browser_opens_the_page_without_complaint(name: str, open_page: OpenPage) -> None:
     made = page(EVERYTHING[name])
     assert "http" not in re.sub("http-equiv", "", made)
-    found, said = browser(made)
-    assert said == ""
+    found, messages = open_page(made)
+    assert messages == ""
     assert Elements(found).names["section"] > 0
 
 
-def test_tags_and_quotes_in_texts_stay_text(browser: Browser) -> None:
-    tame = explained("x" + re.sub(r"\W", "x", BAD), "y")
+def test_tags_and_quotes_in_texts_stay_text(open_page: OpenPage) -> None:
+    tame = explain_transport("x" + re.sub(r"\W", "x", BAD), "y")
     bad = replace(
         EVERYTHING["hostile"], metric=BAD, signature=BAD, flags=(BAD,), references=(BAD, "y")
     )  # type: ignore[type-var]
     bad = replace(bad, views=tuple(replace(view, name=BAD) for view in bad.views))  # type: ignore[union-attr]
-    found, said = browser(page(bad))  # type: ignore[arg-type]
+    found, messages = open_page(page(bad))  # type: ignore[arg-type]
     there = Elements(found)
-    assert said == ""
+    assert messages == ""
     assert there.names["script"] == Elements(page(tame)).names["script"] == 1
     assert there.names["img"] == 0
     assert there.text.count("<script>alert(1)</script>") >= 5
-    assert "<title>Why a text scored as it did</title>" in found
+    assert "<title>Explanation of a score</title>" in found
 
 
 def test_every_class_is_ours_and_styled() -> None:
@@ -127,7 +134,7 @@ def test_every_metric_that_moves_something_is_drawn(name: str, tmp_path: Path) -
         explanation.save(tmp_path / "page.html")
         assert (tmp_path / "page.html").read_text("utf-8") == explanation.html()
     assert found.names["svg"] <= 1
-    assert "(nothing)" in found.text
+    assert "(empty)" in found.text
 
 
 def test_a_notebook_shows_it_with_its_style() -> None:
@@ -139,8 +146,8 @@ def test_a_notebook_shows_it_with_its_style() -> None:
 
 def test_the_facts_are_there() -> None:
     text = Elements(fragment(EVERYTHING["short"])).text
-    assert all(x in text for x in ("lazy-emd", "transport, lower is better", "objective", "won"))
-    assert "hypothesis priced at 0.23, reference priced at 0.31, blur 0.009" in text
+    assert all(x in text for x in ("lazy-emd", "transport, lower is better", "objective", "best"))
+    assert "hypothesis KL-relaxed (0.23), reference KL-relaxed (0.31), epsilon 0.009" in text
     assert "lazy-emd|encoder:letters" in text
     assert "“boy”" in text
     assert "“young man”" in text
@@ -160,13 +167,13 @@ def test_pieces_are_the_text_and_spaces_have_no_colour() -> None:
     for explanation in (EVERYTHING["short"], EVERYTHING["blended"], EVERYTHING["hostile"]):
         for view in explanation.views:  # type: ignore[union-attr]
             for side in (view.hyp, view.ref):
-                found = pieces(side)
+                found = text_pieces(side)
                 assert "".join(piece.text for piece in found) == side.text
                 assert all(piece.level < 0 for piece in found if piece.text.isspace())
-    better = {p.text: p for p in pieces(EVERYTHING["short"].views[0].hyp)}  # type: ignore[union-attr]
+    better = {p.text: p for p in text_pieces(EVERYTHING["short"].views[0].hyp)}  # type: ignore[union-attr]
     assert better["The"].level < better["coat"].level
     assert better["The"].band > better["coat"].band
-    assert better["coat"].alone
+    assert better["coat"].unmatched
 
 
 def test_ribbons_lie_within_their_units_and_are_as_wide_as_their_mass() -> None:
@@ -186,12 +193,12 @@ def test_ribbons_lie_within_their_units_and_are_as_wide_as_their_mass() -> None:
             assert node.left - 0.1 <= start <= node.left + node.moved + 0.1
 
 
-def test_leftward_texts_run_from_right_to_left() -> None:
-    view = EVERYTHING["leftward"].views[0]  # type: ignore[union-attr]
+def test_arabic_runs_from_right_to_left() -> None:
+    view = EVERYTHING["arabic"].views[0]  # type: ignore[union-attr]
     middles = [node.middle for node in sankey.diagram(view, view.plans[0]).hyps]
     assert middles == sorted(middles, reverse=True)
-    assert leftward("  \u200f123 אבג")
-    assert not leftward("12 abc אבג")
+    assert is_right_to_left("  \u200f123 אבג")
+    assert not is_right_to_left("12 abc אבג")
 
 
 def test_what_is_left_out_of_long_texts_is_said() -> None:
@@ -199,29 +206,32 @@ def test_what_is_left_out_of_long_texts_is_said() -> None:
     drawn = sankey.diagram(view, view.plans[0])
     assert len(drawn.hyps) == sankey.MOST_UNITS < len(view.hyp.names)
     assert sum(len(node.ribbons) for node in drawn.hyps) <= sankey.MOST_RIBBONS
-    assert any("strongest of" in note for note in drawn.notes)
-    assert any("add most" in note for note in drawn.notes)
+    assert any("largest of" in note for note in drawn.notes)
+    assert any("contribute most" in note for note in drawn.notes)
     grid = heatmaps.cost_grids(view)[0]
-    assert len(grid.rows) == len(grid.columns) == heatmaps.MOST
-    assert "add most" in grid.note
+    assert len(grid.rows) == len(grid.columns) == heatmaps.MOST_CELLS
+    assert "contribute most" in grid.note
     assert len(fragment(EVERYTHING["long"])) < 600_000
 
 
 def test_units_without_mass_are_drawn_where_something_went_to_them() -> None:
-    made = greedy(HYP, REF)
+    made = explain_greedy(HYP, REF)
     view = made.views[0]
     weights = view.ref.weights.copy()
     taken = int(view.plans[0].flow.sum(axis=0).argmax())
     weights[taken] = 0.0
-    view = replace(view, ref=replace(view.ref, weights=weights, shares=0 * weights))
+    view = replace(view, ref=replace(view.ref, weights=weights, contributions=0 * weights))
     shown = sankey.diagram(view, view.plans[0]).refs
     assert view.ref.names[taken] in [node.name for node in shown]
 
 
 def test_problems_in_words() -> None:
-    assert held(Problem()) == "both sides held"
-    assert held(Problem(ref=0.0)) == "hypothesis held, reference free"
-    assert held(LAZY) == "hypothesis priced at 0.23, reference priced at 0.31, blur 0.009"
+    assert describe_problem(Problem()) == "both marginals hard"
+    assert describe_problem(Problem(ref=0.0)) == "hypothesis hard, reference free"
+    assert (
+        describe_problem(LAZY)
+        == "hypothesis KL-relaxed (0.23), reference KL-relaxed (0.31), epsilon 0.009"
+    )
 
 
 def test_numbers_are_written_briefly_and_truly() -> None:
@@ -241,6 +251,6 @@ def test_rounding_keeps_sums() -> None:
     rng = np.random.default_rng(1)
     for _ in range(50):
         parts = rng.normal(size=9)
-        found = rounded(parts, float(parts.sum()))
+        found = round_to_sum(parts, float(parts.sum()))
         assert found.sum() == pytest.approx(round(parts.sum(), 4), abs=1e-12)
         assert np.abs(found - parts).max() < 1.01e-4

@@ -1,4 +1,4 @@
-"""Heat maps as files: of every kind, in every script, and without a word of complaint."""
+"""Heat maps: figures of every kind, in every script, written to files."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,17 +8,16 @@ import pytest
 
 from freight.errors import InvalidInput
 from freight.explain.comparison import Comparison
-from freight.report.heatmaps import MOST, plot
-from freight.report.svg import lettering
-from pictured import blended, explained, greedy
+from freight.report.heatmaps import MOST_UNITS, choose_fonts, plot
+from made_explanations import explain_blend, explain_greedy, explain_transport
 
 HYP, REF = "The boy in a blue coat walked.", "The young man in a slicker walks."
 STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 SCRIPTS = {
-    "latin": explained(HYP, REF),
-    "chinese": explained("委员会批准了新桥。", "市议会批准了新的桥。", words=r"\w"),
-    "arabic": explained("وافق المجلس على الجسر", "أقر مجلس المدينة"),
-    "marks": explained("$x_1$ & <b> \ue000 👩‍👩‍👧", "a\u0301 $\\frac{$ %", words=r"\S+"),
+    "latin": explain_transport(HYP, REF),
+    "chinese": explain_transport("委员会批准了新桥。", "市议会批准了新的桥。", words=r"\w"),
+    "arabic": explain_transport("وافق المجلس على الجسر", "أقر مجلس المدينة"),
+    "marks": explain_transport("$x_1$ & <b> \ue000 👩‍👩‍👧", "a\u0301 $\\frac{$ %", words=r"\S+"),
 }
 
 
@@ -39,12 +38,12 @@ def test_text_in_an_svg_stays_text(tmp_path: Path) -> None:
     assert all(f">{character}</text>" in drawn for character in "委员会批准了新桥市议的")
 
 
-def test_a_map_a_cost_a_term_and_a_plan() -> None:
+def test_there_is_one_map_per_cost_term_and_plan() -> None:
     shapes = {
         "one": (SCRIPTS["latin"], 2),
-        "two plans": (greedy(HYP, REF), 3),
-        "terms": (blended(HYP, REF), 8),
-        "both": (Comparison(SCRIPTS["latin"], greedy("The man walks.", REF), ()), 5),
+        "two plans": (explain_greedy(HYP, REF), 3),
+        "terms": (explain_blend(HYP, REF), 8),
+        "both": (Comparison(SCRIPTS["latin"], explain_greedy("The man walks.", REF), ()), 5),
     }
     for name, (explanation, count) in shapes.items():
         axes = [a for a in plot(explanation).axes if a.images]
@@ -62,9 +61,9 @@ def test_cells_show_their_numbers_in_the_order_of_the_texts() -> None:
 
 
 def test_long_texts_have_no_numbers_and_few_rows() -> None:
-    words = " ".join(f"w{k}" for k in range(2 * MOST))
-    cost = plot(explained(words, "w1 w2 w3")).axes[0]
-    assert cost.images[0].get_array().shape == (MOST, 3)
+    words = " ".join(f"w{k}" for k in range(2 * MOST_UNITS))
+    cost = plot(explain_transport(words, "w1 w2 w3")).axes[0]
+    assert cost.images[0].get_array().shape == (MOST_UNITS, 3)
     assert len(cost.texts) == 0
 
 
@@ -81,6 +80,6 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_what_no_font_has_is_a_box() -> None:
-    letters = lettering(["ab\ufdd0c"])
-    assert letters.families == ("DejaVu Sans",)
-    assert letters.drawn("ab\ufdd0\n") == "ab\u25a1 "
+    fonts = choose_fonts(["ab\ufdd0c"])
+    assert fonts.families == ("DejaVu Sans",)
+    assert fonts.drawable("ab\ufdd0\n") == "ab\u25a1 "

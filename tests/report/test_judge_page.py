@@ -3,7 +3,6 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from freight.errors import InvalidInput, MissingPart
 from freight.judge.study import Study
 from freight.report.judge import write_judge_report
-from pages import Elements
+from pages import Elements, OpenPage
 from studies import NOISE, preferred, rated, study
 
 HOSTILE = (
@@ -21,7 +20,6 @@ HOSTILE = (
     '<img src=x onerror="alert(1)">&lt;'
 )
 DRAWING = {"svg", "g", "defs", "path", "use", "text", "image", "clippath", "rect"}
-Browser = Callable[[str], tuple[str, str]]
 
 
 def page_of(made: Study, folder: Path) -> str:
@@ -60,14 +58,16 @@ def test_a_page_is_one_file(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_a_browser_opens_it_without_complaint(name: str, tmp_path: Path, browser: Browser) -> None:
-    _, said = browser(page_of(STUDIES[name], tmp_path))
-    assert said == ""
+def test_a_browser_opens_it_without_complaint(
+    name: str, tmp_path: Path, open_page: OpenPage
+) -> None:
+    _, messages = open_page(page_of(STUDIES[name], tmp_path))
+    assert messages == ""
 
 
-def test_the_console_is_heard(browser: Browser) -> None:
-    _, said = browser("<script>console.error('heard')</script>")
-    assert "heard" in said
+def test_the_console_is_heard(open_page: OpenPage) -> None:
+    _, messages = open_page("<script>console.error('heard')</script>")
+    assert "heard" in messages
 
 
 def hostile(made: Study) -> Study:
@@ -110,12 +110,12 @@ def hostile(made: Study) -> Study:
 
 
 @pytest.mark.parametrize("name", ["criteria", "systems"])
-def test_tags_in_texts_stay_text(name: str, tmp_path: Path, browser: Browser) -> None:
+def test_tags_in_texts_stay_text(name: str, tmp_path: Path, open_page: OpenPage) -> None:
     warnings, notes = ("tuned and tested on the same rows",), ("3 rows left out",)
     tame = replace(STUDIES[name], warnings=warnings, notes=notes)
-    expected, _ = browser(page_of(tame, tmp_path))
-    found, said = browser(page_of(hostile(tame), tmp_path))
-    assert said == ""
+    expected, _ = open_page(page_of(tame, tmp_path))
+    found, messages = open_page(page_of(hostile(tame), tmp_path))
+    assert messages == ""
     # How many ticks an axis has depends on the room that names leave.
     names = [
         Counter({k: n for k, n in Elements(page).names.items() if k not in DRAWING})
@@ -127,7 +127,7 @@ def test_tags_in_texts_stay_text(name: str, tmp_path: Path, browser: Browser) ->
     assert hyp + HOSTILE in Elements(found).text
 
 
-def test_headings_sort_and_the_chooser_chooses(tmp_path: Path, browser: Browser) -> None:
+def test_headings_sort_and_the_chooser_chooses(tmp_path: Path, open_page: OpenPage) -> None:
     page = page_of(STUDIES["sets"], tmp_path)
     acts = """<script>
       document.querySelectorAll("thead button")[1].click();
@@ -136,8 +136,8 @@ def test_headings_sort_and_the_chooser_chooses(tmp_path: Path, browser: Browser)
       select.dispatchEvent(new Event("change"));
     </script></body>"""
     policy = re.compile('<meta http-equiv="Content-Security-Policy"[^>]*>')
-    found, said = browser(policy.sub("", page).replace("</body>", acts))
-    assert said == ""
+    found, messages = open_page(policy.sub("", page).replace("</body>", acts))
+    assert messages == ""
     first = re.findall(r'<th scope="row">[^<]*</th>\s*<td [^>]*data-value="([^"]*)"', found)
     values = [float(value) for value in first]
     assert len(values) == len(NOISE)
@@ -146,10 +146,12 @@ def test_headings_sort_and_the_chooser_chooses(tmp_path: Path, browser: Browser)
     assert re.search(r'<div class="view" id="view2">', found)
 
 
-def test_no_script_but_ours_may_run(tmp_path: Path, browser: Browser) -> None:
+def test_no_script_but_ours_may_run(tmp_path: Path, open_page: OpenPage) -> None:
     page = page_of(STUDIES["systems"], tmp_path)
-    found, said = browser(page.replace("</body>", "<script>document.title='owned'</script></body>"))
-    assert "Content Security Policy" in said
+    found, messages = open_page(
+        page.replace("</body>", "<script>document.title='owned'</script></body>")
+    )
+    assert "Content Security Policy" in messages
     assert "<title>Metrics against people</title>" in found
 
 

@@ -21,7 +21,7 @@ STUDY = studies.study(
 def test_the_best_metric_comes_first() -> None:
     rows = list(csv.DictReader(io.StringIO(leaderboard(STUDY, ".csv"))))
     assert [int(row["rank"]) for row in rows] == sorted(int(row["rank"]) for row in rows)
-    cells = {row.metric: [cell.value for cell in row.cells] for row in table_rows(STUDY)}
+    cells = {row.name: [cell.value for cell in row.cells] for row in table_rows(STUDY)}
     for row in rows:
         assert [float(row[x]) for x in ("one", "two", "average")] == cells[row["metric"]]
         assert float(row["average"]) == pytest.approx((float(row["one"]) + float(row["two"])) / 2)
@@ -33,7 +33,7 @@ def test_the_best_metric_comes_first() -> None:
 def test_marks_are_those_of_the_table() -> None:
     page = leaderboard(STUDY)
     assert page.startswith("Pearson's r↑, segment level\n\n| rank | metric | one | two | average |")
-    best = [row.metric for row in table_rows(STUDY) if row.cells[0].place == 1]
+    best = [row.name for row in table_rows(STUDY) if row.cells[0].place == 1]
     line = next(x for x in page.splitlines() if f"| {best[0]} |" in x)
     assert line.split("|")[3].strip().startswith("**")
     paper = leaderboard(STUDY, ".tex")

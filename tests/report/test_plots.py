@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from freight.report import plots
-from freight.report.svg import picture
+from freight.report.formatting import shorten
+from freight.report.plots import picture
 from freight.transport.types import Array
 
 RNG = np.random.default_rng(0)
@@ -56,10 +57,10 @@ def test_many_points_are_pixels_and_few_are_shapes() -> None:
 
 
 def test_the_line_is_that_of_least_squares_over_all_points() -> None:
-    slope, level = plots._line(X, 3 * X + 2)
+    slope, level = plots._fit_line(X, 3 * X + 2)
     np.testing.assert_allclose((slope, level), (3, 2))
-    np.testing.assert_allclose(plots._line(X, Y), np.polyfit(X, Y, 1), atol=1e-12)
-    assert plots._line(np.ones(3), np.array([1.0, 2.0, 6.0])) == (0.0, 3.0)
+    np.testing.assert_allclose(plots._fit_line(X, Y), np.polyfit(X, Y, 1), atol=1e-12)
+    assert plots._fit_line(np.ones(3), np.array([1.0, 2.0, 6.0])) == (0.0, 3.0)
 
 
 def test_cells_bear_their_numbers() -> None:
@@ -104,12 +105,12 @@ def test_scatters_of_next_to_nothing(human: Array, metric: Array) -> None:
 def test_text_stays_text() -> None:
     name = '<script>$\\frac{1$</script> & "quotes" 火车'
     drawing = plots.intervals([name], X[:1], X[:1], X[:1], name, (-3, 3))
-    assert plots.shorten(name) in texts(drawing)
+    assert shorten(name) in texts(drawing)
     assert "<script" not in drawing
 
 
 def test_long_names_keep_both_ends() -> None:
-    short = plots.shorten("lazy-emd:" + "x" * 100 + ":objective", 24)
+    short = shorten("lazy-emd:" + "x" * 100 + ":objective", 24)
     assert len(short) == 24
     assert (short[:8], short[-9:]) == ("lazy-emd", "objective")
 

@@ -25,7 +25,7 @@ def agreed(values: dict[str, list[float]], **changes: object) -> Study:
 
 def test_best_and_second_of_every_column_the_average_among_them() -> None:
     rows = table_rows(agreed({"a": [0.5, 0.9], "b": [0.8, 0.7], "c": [0.6, 0.1]}))
-    assert [row.metric for row in rows] == ["a", "b", "c"]
+    assert [row.name for row in rows] == ["a", "b", "c"]
     assert [[cell.text for cell in row.cells] for row in rows] == [
         ["0.500", "0.900", "0.700"],
         ["0.800", "0.700", "0.750"],

@@ -78,9 +78,9 @@ def explain_command(
     Two metrics, or --against a second hypothesis, are compared side by side.
     """
     if output.output is not None:
-        from freight.explain.explanation import check_place
+        from freight.explain.explanation import check_output
 
-        check_place(output.output)
+        check_output(output.output)
     encoder.set_threads()
     explanation = _explain(_load_scorers(texts, settings, encoder), texts)
     if output.output is not None:
@@ -202,10 +202,10 @@ def _marked_lines(side: "Side", lost: str, width: int) -> Iterator[Text]:
 def _character_marks(side: "Side", lost: str) -> list[str]:
     """A mark for each character, none where no unit covers it; shorter units take precedence."""
     marks = [""] * len(side.text)
-    gone = set(side.lost.tolist())
-    places = side.places
+    gone = set(side.unmatched_units.tolist())
+    places = side.occurrences
     for unit, start, end in places[np.argsort(places[:, 1] - places[:, 2], kind="stable")].tolist():
-        mark = lost if unit in gone else " " if side.matched[unit] >= _GOOD else "~"
+        mark = lost if unit in gone else " " if side.match_quality[unit] >= _GOOD else "~"
         marks[start:end] = [mark] * (end - start)
     return marks
 

@@ -161,17 +161,13 @@ def _references(sets: "list[Judgements]", lang: str | None) -> Iterator[str]:
 
 
 def _check_output(path: Path) -> None:
-    from freight.report.export import ENDINGS, check_leaderboard, check_record
-    from freight.report.html import check_page
+    from freight.report.export import ENDINGS
+    from freight.report.files import check_page, check_path
 
-    if path.suffix == ".json":
-        check_record(path)
-    elif path.suffix in (".html", ".htm"):
+    if path.suffix in (".html", ".htm"):
         check_page(path)
-    elif path.suffix in ENDINGS:
-        check_leaderboard(path)
     else:
-        raise InvalidInput(f"{path} ends in none of .html .json {' '.join(ENDINGS)}")
+        check_path(path, (".html", ".json", *ENDINGS))
 
 
 def _present(study: "Study", outputs: list[Path], as_json: bool) -> None:

@@ -172,15 +172,15 @@ def _text_line(line: ScoreLine, presentation: Presentation) -> str:
 
 
 def _as_markdown(lines: Sequence[ScoreLine], presentation: Presentation) -> str:
-    from freight.report.formatting import FORMS
+    from freight.report.formatting import markdown
 
-    return FORMS["markdown"](*_grid(lines, presentation)).rstrip()
+    return markdown(*_grid(lines, presentation)).rstrip()
 
 
 def _as_latex(lines: Sequence[ScoreLine], presentation: Presentation) -> str:
-    from freight.report.formatting import FORMS
+    from freight.report.formatting import latex
 
-    return FORMS["latex"](*_grid(lines, presentation)).rstrip()
+    return latex(*_grid(lines, presentation)).rstrip()
 
 
 _FORMATS = dict(zip(PRINTED, (_as_text, _as_json, _as_markdown, _as_latex), strict=True))

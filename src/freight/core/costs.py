@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -20,10 +20,18 @@ from freight.transport.types import Array, Plans, Problem
 Cost = Callable[[Pairs], Tensor]
 
 
-def terms(cost: Cost, pairs: Pairs) -> dict[str, Tensor]:
-    """What a cost adds up from, by name; nothing where it is one thing."""
-    several: Callable[[Pairs], dict[str, Tensor]] | None = getattr(cost, "terms", None)
-    return several(pairs) if several else {}
+@runtime_checkable
+class SumOfTerms(Protocol):
+    """An optional ability of a cost that is a sum: to give its terms, for explanations."""
+
+    def terms(self, pairs: Pairs) -> dict[str, Tensor]:
+        """The summands by name."""
+        ...
+
+
+def cost_terms(cost: Cost, pairs: Pairs) -> dict[str, Tensor]:
+    """The named terms that a cost is the sum of; empty for a cost that is no `SumOfTerms`."""
+    return cost.terms(pairs) if isinstance(cost, SumOfTerms) else {}
 
 
 def cosine(pairs: Pairs) -> Tensor:

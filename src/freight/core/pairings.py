@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -98,6 +98,22 @@ class Pairs(NamedTuple):
             return self._replace(cosines=np.zeros_like(self.cosines))
         parts = self.parts and self.parts.unrelated()
         return self._replace(points=_apart(*self.points), parts=parts)
+
+
+Pairing = Callable[[Measures, Measures, Array], Iterator[Pairs]]
+
+
+@runtime_checkable
+class OmitsSharedMass(Protocol):
+    """An optional ability of a pairing that may take out the mass which both texts share.
+
+    Its batches have to give `ids`, so that an explanation can put that mass back.
+    """
+
+    @property
+    def in_full(self) -> Pairing:
+        """The same pairing with all the mass; itself where it takes none out."""
+        ...
 
 
 def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:

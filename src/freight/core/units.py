@@ -7,7 +7,8 @@ import string
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from types import FunctionType
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -21,10 +22,24 @@ Units = Callable[[Cloud], Cloud]
 _PUNCTUATION = set(string.punctuation)
 
 
-def plural(units: Units) -> str:
-    """What such units are called."""
-    named: str = getattr(units, "plural", "") or _PLURALS.get(units, "units")
-    return named
+@runtime_checkable
+class NamesUnits(Protocol):
+    """An optional ability of units and weightings: to say what the units are called."""
+
+    @property
+    def plural(self) -> str:
+        """The name in the plural, as in "words"."""
+        ...
+
+
+def unit_name(*parts: Any) -> str:
+    """What units are called, by the first of these units and weightings that says it."""
+    for part in parts:
+        if isinstance(part, NamesUnits):
+            return part.plural
+        if isinstance(part, FunctionType) and part in _PLURALS:
+            return _PLURALS[part]
+    return "units"
 
 
 def tokens(cloud: Cloud) -> Cloud:
@@ -203,7 +218,7 @@ class Tagged:
     @property
     def plural(self) -> str:
         """What such units are called."""
-        return plural(self.units)
+        return unit_name(self.units)
 
     def __call__(self, cloud: Cloud) -> Cloud:
         """The units, a place for every tag behind their dimensions."""

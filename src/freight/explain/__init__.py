@@ -1,1 +1,1 @@
-"""From a solved pair to an explanation: who went where, at what cost, and what each unit adds."""
+"""From solved transport plans to explanations: matches, unmatched mass, contributions of units."""

@@ -1,117 +1,136 @@
-"""Two explanations side by side: the units that fared most differently."""
+"""Two explanations side by side, and the units whose match or contribution differs most."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from freight.errors import InvalidInput
-from freight.explain.explanation import Explanation, Pictured, plain
+from freight.explain.explanation import Drawable, Explanation, Side, to_json
 
 _TIE = 1e-12
 
 
 @dataclass(frozen=True)
 class Change:
-    """A unit that two explanations have in common, and what became of it in each.
+    """A unit that two explanations have in common, and its match in each.
 
-    `by` names the numbers that are compared: its shares, where both are of the same score, or how
-    well it was matched. Printed, it says so in words.
+    `by` names the numbers that are compared: the contributions where both explain the same score,
+    otherwise the match qualities. `str` puts the change in words.
     """
 
     side: str
     name: str
     span: tuple[int, int]
-    shares: tuple[float, float]
-    matched: tuple[float, float]
+    contributions: tuple[float, float]
+    match_quality: tuple[float, float]
     counterparts: tuple[tuple[str, ...], tuple[str, ...]]
     labels: tuple[str, str]
-    by: str
+    by: Literal["contributions", "match_quality"]
 
     @property
-    def moved(self) -> bool:
-        """Whether it was matched to something else."""
+    def rematched(self) -> bool:
+        """Whether the unit has different counterparts in the two."""
         return self.counterparts[0] != self.counterparts[1]
 
     @property
     def size(self) -> float:
-        """How much the number has changed."""
-        before, after = getattr(self, self.by)
-        return float(abs(after - before))
+        """The absolute difference between the two numbers."""
+        first, second = self._numbers
+        return float(abs(second - first))
+
+    @property
+    def _numbers(self) -> tuple[float, float]:
+        return self.contributions if self.by == "contributions" else self.match_quality
 
     def __str__(self) -> str:
-        pairs = zip(self.counterparts, self.labels, strict=True)
-        said = ", ".join(f"to {_listed(found)} {label}" for found, label in pairs)
-        if not self.moved:
-            said = f"to {_listed(self.counterparts[0])} in both"
-        told = {"shares": "it adds {:.4f} and {:.4f}", "matched": "how well: {:.2f} and {:.2f}"}
-        return f"“{self.name}” is matched {said}; {told[self.by].format(*getattr(self, self.by))}"
+        matches = [
+            f"to {_list_phrases(phrases)} {label}"
+            for phrases, label in zip(self.counterparts, self.labels, strict=True)
+        ]
+        if not self.rematched:
+            matches = [f"to {_list_phrases(self.counterparts[0])} in both"]
+        first, second = self._numbers
+        numbers = f"contribution {first:.4f} and {second:.4f}"
+        if self.by == "match_quality":
+            numbers = f"match quality {first:.2f} and {second:.2f}"
+        return f"“{self.name}” is matched {', '.join(matches)}; {numbers}"
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(Pictured):
-    """Two explanations side by side, and the units that fared most differently."""
+class Comparison(Drawable):
+    """Two explanations, and the units that differ most between them."""
 
     one: Explanation
     other: Explanation
     changes: tuple[Change, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """In the words of JSON; a change is there as data and in words."""
-        changes = [{**plain(change), "words": str(change)} for change in self.changes]
+        """The data as JSON types; each change is also there in words."""
+        changes = [{**to_json(change), "words": str(change)} for change in self.changes]
         return {"one": self.one.to_dict(), "other": self.other.to_dict(), "changes": changes}
 
 
 def compare(one: Explanation, other: Explanation, most: int = 8) -> Comparison:
-    """What differs: two hypotheses of one reference, or two metrics on one pair.
+    """Compare two hypotheses of one reference, or two metrics on one pair, unit by unit.
 
-    Units of the texts that both have are compared. Where the score is the same one, those come
-    first whose shares changed most; otherwise those that were matched to something else, and then
-    those that were matched better or worse.
+    Only units of a text that both explanations have are compared. Where both explain the same
+    score, those come first whose contributions differ most; otherwise those with different
+    counterparts, and then those whose match quality differs most.
     """
-    labels, by = ("in the first", "in the second"), "shares"
+    labels = ("in the first", "in the second")
     if one.metric != other.metric:
-        labels = f"under {one.metric}", f"under {other.metric}"
-    if (one.metric, one.column.name) != (other.metric, other.column.name):
-        by = "matched"
-    found = [
-        change for change in _changes(one, other, labels, by) if change.moved or change.size > _TIE
+        labels = (f"under {one.metric}", f"under {other.metric}")
+    same_score = (one.metric, one.column.name) == (other.metric, other.column.name)
+    by: Literal["contributions", "match_quality"] = (
+        "contributions" if same_score else "match_quality"
+    )
+    changes = [
+        change
+        for change in _changes(one, other, labels, by)
+        if change.rematched or change.size > _TIE
     ]
-    found.sort(key=lambda change: (by == "matched" and not change.moved, -change.size))
-    return Comparison(one, other, tuple(found[:most]))
+    changes.sort(key=lambda change: (not same_score and not change.rematched, -change.size))
+    return Comparison(one, other, tuple(changes[:most]))
 
 
 def _changes(
-    one: Explanation, other: Explanation, labels: tuple[str, str], by: str
+    one: Explanation,
+    other: Explanation,
+    labels: tuple[str, str],
+    by: Literal["contributions", "match_quality"],
 ) -> Iterator[Change]:
-    """All units that are in both, out of the texts that are in both."""
+    """Every unit that both have, in the texts that both have."""
     if not (one.views and other.views):
         return
-    views = one.views[0], other.views[0]
-    sides = {name: (getattr(views[0], name), getattr(views[1], name)) for name in ("hyp", "ref")}
-    common = {name: both for name, both in sides.items() if both[0].text == both[1].text}
-    if not common:
+    first, second = one.views[0], other.views[0]
+    sides: dict[str, tuple[Side, Side]] = {
+        name: (here, there)
+        for name, here, there in (("hyp", first.hyp, second.hyp), ("ref", first.ref, second.ref))
+        if here.text == there.text
+    }
+    if not sides:
         raise InvalidInput(
             "the two explanations have no text in common;"
             " compare two hypotheses of one reference, or two metrics on one pair"
         )
-    for name, (here, there) in common.items():
-        places = {tuple(span): k for k, span in enumerate(there.spans.tolist())}
+    for name, (here, there) in sides.items():
+        units = {(start, end): k for k, (start, end) in enumerate(there.spans.tolist())}
         for k, (start, end) in enumerate(here.spans.tolist()):
-            if start >= 0 and (start, end) in places:
-                twin = places[start, end]
+            if start >= 0 and (start, end) in units:
+                twin = units[start, end]
                 yield Change(
                     name,
                     here.names[k],
                     (start, end),
-                    (float(here.shares[k]), float(there.shares[twin])),
-                    (float(here.matched[k]), float(there.matched[twin])),
-                    (views[0].counterparts(name, k), views[1].counterparts(name, twin)),
+                    (float(here.contributions[k]), float(there.contributions[twin])),
+                    (float(here.match_quality[k]), float(there.match_quality[twin])),
+                    (first.counterparts(name, k), second.counterparts(name, twin)),
                     labels,
                     by,
                 )
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    return " and ".join(f"“{name}”" for name in names) or "nothing"
+def _list_phrases(phrases: tuple[str, ...]) -> str:
+    return " and ".join(f"“{phrase}”" for phrase in phrases) or "nothing"

@@ -1,7 +1,14 @@
-"""From a metric and a pair of texts to why it scores as it does, by the steps of scoring."""
+"""From a metric and a pair of texts to an explanation of its score.
+
+The steps are those of scoring, so the scores are the same to the bit; what scoring throws away is
+kept. `explain` encodes and scores the pair by each part of the metric, solves it once more for the
+plans (`_SolvedPair`), names the units of both texts (`View`, `Side`), and attributes the score to
+them (`Explanation`).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -9,76 +16,81 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 import torch
 
-from freight.core.pairings import Pairs
-from freight.core.pipeline import Chunk, Scored, chunks, encode_chunk, measured, noted, price, read
+from freight.core.costs import cost_terms
+from freight.core.pairings import OmitsSharedMass, Pairs
+from freight.core.pipeline import (
+    Chunk,
+    Scored,
+    chunks,
+    encode_chunk,
+    measured,
+    noted,
+    price,
+    read,
+    solved,
+)
+from freight.core.readouts import Shares
 from freight.core.result import Column
 from freight.core.scoring import Scorer, pair_up
-from freight.core.types import Cloud
+from freight.core.types import Cloud, Kind
+from freight.core.units import unit_name
 from freight.core.weightings import Measures
 from freight.errors import InvalidInput
-from freight.explain.explanation import Explanation, View
-from freight.transport.types import Array
+from freight.explain.explanation import Explanation, Plan, Side, View, plan_for_side
+from freight.transport.types import Array, Plans, Problem
 
 if TYPE_CHECKING:
     from freight.core.metric import Metric
-import math
-from typing import TYPE_CHECKING
 
-from freight.core import costs
-from freight.core.pipeline import solved
-from freight.core.readouts import Shares
-from freight.core.types import Kind
-from freight.core.units import plural
-from freight.explain.explanation import Plan, Side, own_plan
-from freight.transport.types import Plans, Problem
+_TIE = 1e-9
+_NEARLY_UNRELATED = 0.75  # of the cost between unrelated units
 
 
 class Composition(NamedTuple):
-    """A column as a sum: what it starts from, and a column of each part with its factor."""
+    """A column as a weighted sum: a constant, and one (column, factor) of each part."""
 
     base: float
     parts: tuple[tuple[str, float], ...]
 
 
 class Composed(Scorer, Protocol):
-    """A scorer whose columns are sums over its parts."""
+    """A scorer whose columns are weighted sums over its parts, which is what can be explained."""
 
     def composition(self, column: str) -> Composition:
-        """What a column is made of."""
+        """The weighted sum that a column is."""
         ...
 
 
 def explain(
-    scorer: Composed, hyp: str, ref: str | Sequence[str], named: str | None = None
+    scorer: Composed, hyp: str, ref: str | Sequence[str], column_name: str | None = None
 ) -> Explanation:
-    """Score one pair, or one hypothesis against several references, and keep what was made.
+    """Score one hypothesis against its reference or references, and attribute the score to units.
 
-    The column that is named is explained, the primary one where none is.
+    The named column is explained, by default the primary one. With several references the views
+    are those of the best one.
     """
-    column = _column(scorer, named)
+    column = _find_column(scorer, column_name)
     if scorer.needs_fitting:
         raise InvalidInput(
-            f"{scorer.name} weighs units by IDF, which one pair cannot teach; fit it first, as in"
-            " metric.fit(refs, hyps) on a corpus, or set idf=None"
+            f"{scorer.name} weighs units by IDF, which cannot be fitted on one pair; fit it first,"
+            " as in metric.fit(refs, hyps) on a corpus, or set idf=None"
         )
     segments = pair_up([hyp], [ref])
     (chunk,) = chunks(segments)
-    parts = _parts(scorer, chunk)
+    parts = _score_parts(scorer, chunk)
     scored = [part.scored for part in parts]
     result = scorer.read(chunk, scored)
-    each = scorer.read(replace(chunk, segments=np.arange(len(chunk.index))), scored)
-    values = each[column.name]
+    per_reference = scorer.read(replace(chunk, segments=np.arange(len(chunk.index))), scored)
+    values = per_reference[column.name]
     winner = int(result.winners[0])
     if scorer.references == "each":
         signed = values if column.higher else -values
         winner = int(np.argmax(np.where(np.isnan(values), -np.inf, signed)))
     views, base = _views(scorer, parts, winner, column.name)
     if scorer.references == "mean":
-        others = np.delete(values, winner).sum()
-        views, base = (
-            [_scaled(view, 1.0 / len(each)) for view in views],
-            (base + others) / len(each),
-        )
+        count = len(per_reference)
+        views = [_scale(view, 1.0 / count) for view in views]
+        base = (base + np.delete(values, winner).sum()) / count
     return Explanation(
         metric=scorer.name,
         column=column,
@@ -93,8 +105,19 @@ def explain(
     )
 
 
-class _Part(NamedTuple):
-    """A part of a scorer, with all that scoring made on its way."""
+def _find_column(scorer: Scorer, name: str | None) -> Column:
+    for column in scorer.columns:
+        if name in (None, column.name):
+            return column
+    names = ", ".join(column.name for column in scorer.columns)
+    raise InvalidInput(f"{scorer.name} has no column {name!r}; there is {names}")
+
+
+# A metric and a pair: scored as always, with the intermediate data kept.
+
+
+class _ScoredPart(NamedTuple):
+    """One part of a scorer with all that scoring computed."""
 
     metric: Metric
     cloud: Cloud
@@ -103,20 +126,16 @@ class _Part(NamedTuple):
     texts: Array  # (pair, 2)
     scored: Scored
 
-    def view(self, pair: int, column: str) -> tuple[View | None, float]:
-        """A pair, and what of its score belongs to no unit: all of it where a side is empty."""
+    def explain_pair(self, pair: int, column: str) -> tuple[View | None, float]:
+        """The view of a pair, and the score outside it: all of it where a side is empty."""
         for pairs, cost in self.batches:
             for row in np.flatnonzero(pairs.which == pair):
-                hyp, ref = self.texts[pair].tolist()
-                found = SolvedPair((hyp, ref), pairs, cost, int(row))
-                return viewed(
-                    self.metric, self.metric.units(self.cloud), self.measures, found, column
-                )
+                return _view(self, self.texts[pair], pairs, cost, int(row), column)
         return None, float(self.scored[0][column][pair])
 
 
-def _parts(scorer: Scorer, chunk: Chunk) -> list[_Part]:
-    found = {}
+def _score_parts(scorer: Scorer, chunk: Chunk) -> list[_ScoredPart]:
+    parts = {}
     encoded = encode_chunk(scorer.parts, chunk, {})
     for k, cloud in (each for one in encoded for each in one.clouds(scorer.parts)):
         metric, index = scorer.parts[k], chunk.index
@@ -124,150 +143,102 @@ def _parts(scorer: Scorer, chunk: Chunk) -> list[_Part]:
         priced = price(metric, *measures, index)
         batches = list(priced.batches)
         scored = noted(read(metric, replace(priced, batches=batches)), cloud, index)
-        found[k] = _Part(metric, cloud, measures, batches, index, scored)
-    return [found[k] for k in sorted(found)]
-
-
-def _column(scorer: Scorer, named: str | None) -> Column:
-    found = [one for one in scorer.columns if named in (None, one.name)]
-    if not found:
-        there = ", ".join(one.name for one in scorer.columns)
-        raise InvalidInput(f"{scorer.name} has no column {named!r}; there is {there}")
-    return found[0]
+        parts[k] = _ScoredPart(metric, cloud, measures, batches, index, scored)
+    return [parts[k] for k in sorted(parts)]
 
 
 def _views(
-    scorer: Composed, parts: Sequence[_Part], pair: int, named: str
+    scorer: Composed, parts: Sequence[_ScoredPart], pair: int, column_name: str
 ) -> tuple[list[View], float]:
-    """A view for each part that counts and has units, and what of the score is in none."""
-    base, columns = scorer.composition(named)
+    """One view per part that counts and has units, and the score that belongs to no unit."""
+    base, columns = scorer.composition(column_name)
     views = []
-    counted = ((part, *one) for part, one in zip(parts, columns, strict=True) if one[1])
-    for part, column, factor in counted:
-        view, rest = part.view(pair, column)
-        base += factor * rest
-        if view is not None:
-            views.append(_scaled(view, factor))
+    for part, (column, factor) in zip(parts, columns, strict=True):
+        if factor:
+            view, rest = part.explain_pair(pair, column)
+            base += factor * rest
+            if view is not None:
+                views.append(_scale(view, factor))
     return views, base
 
 
-def _scaled(view: View, factor: float) -> View:
-    hyp, ref = (replace(side, shares=factor * side.shares) for side in (view.hyp, view.ref))
+def _scale(view: View, factor: float) -> View:
+    hyp, ref = (
+        replace(side, contributions=factor * side.contributions) for side in (view.hyp, view.ref)
+    )
     return replace(view, hyp=hyp, ref=ref, weight=abs(factor) * view.weight)
 
 
-class SolvedPair(NamedTuple):
-    """A pair of texts inside a priced batch: the texts by number, the batch, and its row there."""
-
-    texts: tuple[int, int]
-    pairs: Pairs
-    cost: torch.Tensor
-    row: int
+# The solved pair: costs, plans and the attribution of the score, without padding.
 
 
-def viewed(
-    metric: Metric, cloud: Cloud, measures: tuple[Measures, Measures], pair: SolvedPair, column: str
-) -> tuple[View, float]:
-    """The pair as a view, and which part of a column's score belongs to no unit.
-
-    `cloud` has the metric's units, `measures` every text of it as a hypothesis and as a reference.
-    """
-    stage = _solved(metric, pair, column)
-    full = getattr(metric.pairing, "in_full", metric.pairing)
-    if full != metric.pairing:
-        (pairs,) = full(*measures, np.array([pair.texts]))
-        moved = 1.0 if pair.pairs.moved is None else float(pair.pairs.moved[pair.row])
-        stage = _whole(stage, metric, pairs, moved)
-    plans = tuple(
-        Plan(_name(problem), problem, flow)
-        for problem, flow in zip(metric.problems, stage.flows, strict=True)
-    )
-    texts = [named(cloud, one, text) for one, text in zip(measures, pair.texts, strict=True)]
-    sides = [
-        seen_side(stage.seen(k, plans), texts[k], texts[1 - k], stage.ids and stage.ids[k])
-        for k in (0, 1)
-    ]
-    called = getattr(metric.weighting, "plural", "") or plural(metric.units)
-    view = View(called, 1.0, sides[0], sides[1], stage.cost, stage.terms, plans)
-    return view, stage.shares.base
-
-
-class _Stage(NamedTuple):
-    """All there is to show of a pair; ids where its units are not those of the texts in a row."""
+class _SolvedPair(NamedTuple):
+    """One pair, solved; `ids` are None where the units are those of the texts in their order."""
 
     ids: tuple[Array, Array] | None
     weights: tuple[Array, Array]
     cost: Array
-    unrelated: Array  # what it would cost if all units were at right angles
+    unrelated_cost: Array  # what the cost would be if all units were orthogonal
     terms: dict[str, Array]
     flows: tuple[Array, ...]
     shares: Shares
 
-    def seen(self, side: int, plans: tuple[Plan, ...]) -> Seen:
-        """What one side sees: its own units in rows, in the plan in which it has a say."""
-        name = ("hyp", "ref")[side]
-        plan = own_plan(plans, name)
-        rows = [x if side == 0 else x.T for x in (plan.flow, self.cost, self.unrelated)]
-        penalty: float = getattr(plan.problem, name)
-        own, other = self.weights[side], self.weights[1 - side]
-        shares = (self.shares.hyp, self.shares.ref)[side]
-        return Seen(own, other, shares, penalty, *rows)
+
+def _solve_pair(
+    metric: Metric, pairs: Pairs, cost: torch.Tensor, row: int, column: str
+) -> _SolvedPair:
+    plans = solved(metric, pairs, cost)
+    score = float(metric.readout(plans, pairs).columns[column][row])
+    own_plans = [_unpad(plan, row) for plan in plans]
+    shares = metric.readout.shares(column, score, own_plans)
+    flows = tuple(plan.flow for plan in own_plans)
+    return _pair_costs(metric, pairs, own_plans[0].cost, row)._replace(flows=flows, shares=shares)
 
 
-def _solved(metric: Metric, pair: SolvedPair, column: str) -> _Stage:
-    plans = solved(metric, pair.pairs, pair.cost)
-    score = float(metric.readout(plans, pair.pairs).columns[column][pair.row])
-    alone = [_alone(plan, pair.row) for plan in plans]
-    shares = metric.readout.shares(column, score, alone)
-    flows = tuple(plan.flow for plan in alone)
-    return _stage(metric, pair.pairs, alone[0].cost, pair.row)._replace(flows=flows, shares=shares)
-
-
-def _stage(metric: Metric, pairs: Pairs, cost: Array, row: int) -> _Stage:
+def _pair_costs(metric: Metric, pairs: Pairs, cost: Array, row: int) -> _SolvedPair:
+    """A pair with its costs, its plans and shares yet to come."""
     n, m = int(pairs.hyp_sizes[row]), int(pairs.ref_sizes[row])
     with torch.inference_mode():
-        unrelated = metric.cost(pairs.alone(row).unrelated())
-        terms = costs.terms(metric.cost, pairs)
-    return _Stage(
+        unrelated_cost = metric.cost(pairs.alone(row).unrelated())
+        terms = cost_terms(metric.cost, pairs)
+    return _SolvedPair(
         pairs.ids and (pairs.ids[0][row, :n], pairs.ids[1][row, :m]),
         (pairs.hyp_weights[row, :n], pairs.ref_weights[row, :m]),
         cost,
-        _array(unrelated, 0)[:n, :m],
-        {name: _array(term, row)[:n, :m] for name, term in terms.items()},
+        _to_array(unrelated_cost, 0)[:n, :m],
+        {name: _to_array(term, row)[:n, :m] for name, term in terms.items()},
         (),
         Shares(0.0, np.zeros(n), np.zeros(m)),
     )
 
 
-def _whole(part: _Stage, metric: Metric, pairs: Pairs, moved: float) -> _Stage:
-    """The same on all units of a pair: what both texts put on one unit stays there at no cost."""
+def _with_shared_mass(rest: _SolvedPair, metric: Metric, pairs: Pairs, moved: float) -> _SolvedPair:
+    """The pair on all its units: the mass that both texts put on one unit is matched at no cost.
+
+    `rest` is the pair without that mass, which is the share `moved` of all the mass.
+    """
     n, m = int(pairs.hyp_sizes[0]), int(pairs.ref_sizes[0])
     with torch.inference_mode():
-        stage = _stage(metric, pairs, _array(metric.cost(pairs), 0)[:n, :m], 0)
-    if stage.ids is None or part.ids is None:
-        raise TypeError("this pairing does not say what its units are")
-    same = stage.ids[0][:, None] == stage.ids[1]
-    stays = np.where(same, np.minimum.outer(*stage.weights), 0.0)
+        cost = _to_array(metric.cost(pairs), 0)[:n, :m]
+    whole = _pair_costs(metric, pairs, cost, 0)
+    if whole.ids is None or rest.ids is None:
+        raise TypeError("a pairing that omits shared mass has to give the ids of its units")
+    same = whole.ids[0][:, None] == whole.ids[1]
+    shared = np.where(same, np.minimum.outer(*whole.weights), 0.0)
     hyp, ref = (
         (every[:, None] == some).argmax(axis=0)
-        for every, some in zip(stage.ids, part.ids, strict=True)
+        for every, some in zip(whole.ids, rest.ids, strict=True)
     )
-    base, *shares = part.shares
-    return stage._replace(
-        cost=np.where(same, 0.0, stage.cost),
-        terms={name: np.where(same, 0.0, term) for name, term in stage.terms.items()},
-        flows=tuple(stays + moved * _spread(flow, (n, m), hyp, ref) for flow in part.flows),
-        shares=Shares(base, _spread(shares[0], (n,), hyp), _spread(shares[1], (m,), ref)),
+    base, *shares = rest.shares
+    return whole._replace(
+        cost=np.where(same, 0.0, whole.cost),
+        terms={name: np.where(same, 0.0, term) for name, term in whole.terms.items()},
+        flows=tuple(shared + moved * _scatter(flow, (n, m), hyp, ref) for flow in rest.flows),
+        shares=Shares(base, _scatter(shares[0], (n,), hyp), _scatter(shares[1], (m,), ref)),
     )
 
 
-def _spread(values: Array, shape: tuple[int, ...], *places: Array) -> Array:
-    found = np.zeros(shape)
-    found[np.ix_(*places)] = values
-    return found
-
-
-def _alone(plans: Plans, row: int) -> Plans:
+def _unpad(plans: Plans, row: int) -> Plans:
     """One plan of a batch, without its padding."""
     n, m = int(plans.hyp_sizes[row]), int(plans.ref_sizes[row])
     masses = plans.hyp_weights[row, :n], plans.ref_weights[row, :m]
@@ -276,27 +247,55 @@ def _alone(plans: Plans, row: int) -> Plans:
     return Plans(plans.problem, plans.cost[row, :n, :m], *masses, *sizes, flow, *ends)
 
 
-def _name(problem: Problem) -> str:
-    held = {np.inf: "held", 0.0: "free"}
+def _scatter(values: Array, shape: tuple[int, ...], *indices: Array) -> Array:
+    """Zeros of a shape with these values at these indices."""
+    scattered = np.zeros(shape)
+    scattered[np.ix_(*indices)] = values
+    return scattered
+
+
+def _to_array(cost: torch.Tensor, row: int) -> Array:
+    array: Array = cost[row].double().cpu().numpy()
+    return array
+
+
+# The view: the solved pair with the units' names.
+
+
+def _view(
+    part: _ScoredPart, texts: Array, pairs: Pairs, cost: torch.Tensor, row: int, column: str
+) -> tuple[View, float]:
+    """The view of a pair, and the part of a column's score that belongs to no unit."""
+    metric = part.metric
+    pair = _solve_pair(metric, pairs, cost, row, column)
+    if isinstance(metric.pairing, OmitsSharedMass) and metric.pairing.in_full != metric.pairing:
+        (full,) = metric.pairing.in_full(*part.measures, texts[None])
+        moved = 1.0 if pairs.moved is None else float(pairs.moved[row])
+        pair = _with_shared_mass(pair, metric, full, moved)
+    plans = tuple(
+        Plan(_plan_name(problem), problem, flow)
+        for problem, flow in zip(metric.problems, pair.flows, strict=True)
+    )
+    cloud = metric.units(part.cloud)
+    units = [_text_units(cloud, one, int(k)) for one, k in zip(part.measures, texts, strict=True)]
+    hyp, ref = (_side(pair, plans, side, units[side], units[1 - side]) for side in (0, 1))
+    name = unit_name(metric.weighting, metric.units)
+    return View(name, 1.0, hyp, ref, pair.cost, pair.terms, plans), pair.shares.base
+
+
+def _plan_name(problem: Problem) -> str:
+    marginals = {np.inf: "hard", 0.0: "free"}
     names = {
-        ("held", "held"): "transport",
-        ("held", "free"): "precision",
-        ("free", "held"): "recall",
+        ("hard", "hard"): "transport",
+        ("hard", "free"): "precision",
+        ("free", "hard"): "recall",
     }
-    return names.get((held.get(problem.hyp, ""), held.get(problem.ref, "")), "lazy")
+    key = marginals.get(problem.hyp, "relaxed"), marginals.get(problem.ref, "relaxed")
+    return names.get(key, "lazy")
 
 
-def _array(cost: torch.Tensor, row: int) -> Array:
-    found: Array = cost[row].double().cpu().numpy()
-    return found
-
-
-_TIE = 1e-9
-_NEARLY = 0.75
-
-
-class NamedUnits(NamedTuple):
-    """The units of a text as a measure has them: which they are, their names and characters."""
+class _TextUnits(NamedTuple):
+    """The units of one text: their ids, names and characters."""
 
     text: str
     ids: Array
@@ -304,24 +303,8 @@ class NamedUnits(NamedTuple):
     spans: Array
 
 
-class Seen(NamedTuple):
-    """A pair from one side, whose units are the rows, in the plan in which it has a say.
-
-    `penalty` is how firmly the plan holds the side, `unrelated` what a move would cost if all units
-    were at right angles to each other.
-    """
-
-    weights: Array
-    other_weights: Array
-    shares: Array
-    penalty: float
-    flow: Array
-    cost: Array
-    unrelated: Array
-
-
-def named(cloud: Cloud, measures: Measures, text: int) -> NamedUnits:
-    """What the units of a text say; special tokens are named by where they stand."""
+def _text_units(cloud: Cloud, measures: Measures, text: int) -> _TextUnits:
+    """The units of a text as a measure has them; special tokens are named by their position."""
     units = np.arange(measures.offsets[text], measures.offsets[text + 1])
     runs = np.stack((units, units), axis=1) if measures.extent is None else measures.extent[units]
     spans = np.stack((cloud.start[runs[:, 0]], cloud.end[runs[:, 1]]), axis=1)
@@ -332,64 +315,98 @@ def named(cloud: Cloud, measures: Measures, text: int) -> NamedUnits:
         for outside, (start, end) in zip(special, spans.tolist(), strict=True)
     ]
     spans[special] = -1
-    return NamedUnits(content, measures.ids[units], tuple(names), spans)
+    return _TextUnits(content, measures.ids[units], tuple(names), spans)
 
 
-def seen_side(seen: Seen, own: NamedUnits, other: NamedUnits, ids: Array | None) -> Side:
-    """A side with its names; `ids` says what its units are, unless they are the text's in a row.
-
-    A unit that is not in the text has its name from the other one, and no characters here.
-    """
-    names, spans = own.names, own.spans
-    if ids is not None:
-        here, there = (_first(text, ids) for text in (own, other))
+def _side(
+    pair: _SolvedPair, plans: tuple[Plan, ...], side: int, own: _TextUnits, other: _TextUnits
+) -> Side:
+    """One side of a pair; a unit that is not in its own text has its name from the other one."""
+    names, spans, repeats = own.names, own.spans, np.zeros((0, 3), np.int64)
+    if pair.ids is not None:
+        ids = pair.ids[side]
+        here, there = (_first_positions(text, ids) for text in (own, other))
         names = tuple(
             own.names[a] if a >= 0 else other.names[b] for a, b in zip(here, there, strict=True)
         )
         spans = np.where(here[:, None] >= 0, own.spans[here], -1)
-        again = _again(own, ids, here)
-    found = Side(own.text, names, spans, seen.weights, seen.shares, _matched(seen), _excess(seen))
-    return found if ids is None else replace(found, again=again)
+        repeats = _later_positions(own, ids, here)
+    seen = _row_plan(pair, plans, side)
+    return Side(
+        own.text,
+        names,
+        spans,
+        seen.weights,
+        (pair.shares.hyp, pair.shares.ref)[side],
+        _match_quality(seen),
+        _unmatched_mass(seen),
+        repeats,
+    )
 
 
-def _first(text: NamedUnits, ids: Array) -> Array:
-    """Where each of these ids stands first in a text, -1 where nowhere."""
+def _first_positions(text: _TextUnits, ids: Array) -> Array:
+    """Where each of these ids first occurs in a text, -1 where it does not."""
     same = text.ids == ids[:, None]
     return np.where(same.any(axis=1), same.argmax(axis=1), -1)
 
 
-def _again(text: NamedUnits, ids: Array, first: Array) -> Array:
-    """The number and the characters of every place where one of these ids stands once more."""
-    unit, place = np.nonzero(text.ids == ids[:, None])
-    later = place != first[unit]
-    return np.column_stack((unit[later], text.spans[place[later]]))
+def _later_positions(text: _TextUnits, ids: Array, first: Array) -> Array:
+    """The unit, start and end of every further occurrence of one of these ids."""
+    unit, position = np.nonzero(text.ids == ids[:, None])
+    later = position != first[unit]
+    return np.column_stack((unit[later], text.spans[position[later]]))
 
 
-def _matched(seen: Seen) -> Array:
-    """1 less what a unit's moves cost, as a share of what moving to unrelated units would.
+# How well each unit is matched, in the plan that constrains its side.
 
-    Of a unit that left mass unmoved only the share that it moved counts. A unit that weighs nothing
-    is as well matched as it could have been.
+
+class _RowPlan(NamedTuple):
+    """A plan with the units of one side in rows; `penalty` is that of the side's marginal."""
+
+    weights: Array
+    other_weights: Array
+    penalty: float
+    flow: Array
+    cost: Array
+    unrelated_cost: Array
+
+
+def _row_plan(pair: _SolvedPair, plans: tuple[Plan, ...], side: int) -> _RowPlan:
+    name = ("hyp", "ref")[side]
+    plan = plan_for_side(plans, name)
+    penalty: float = getattr(plan.problem, name)
+    flow, cost, unrelated_cost = (
+        x if side == 0 else x.T for x in (plan.flow, pair.cost, pair.unrelated_cost)
+    )
+    weights, other_weights = pair.weights[side], pair.weights[1 - side]
+    return _RowPlan(weights, other_weights, penalty, flow, cost, unrelated_cost)
+
+
+def _match_quality(plan: _RowPlan) -> Array:
+    """1 minus the transport cost of a unit relative to that between unrelated units.
+
+    It is multiplied by the share of the unit's mass that is matched. For a unit without mass it is
+    that of its nearest unit.
     """
-    moved = seen.flow.sum(axis=1)
-    nearest = np.eye(seen.cost.shape[1])[seen.cost.argmin(axis=1)]
-    flow = np.where(moved[:, None] > 0, seen.flow, nearest)
-    paid, most = (flow * seen.cost).sum(axis=1), (flow * seen.unrelated).sum(axis=1)
-    dear = np.clip(paid / np.where(most > 0, most, 1.0), 0.0, 1.0)
-    heavy = seen.weights > 0
-    found = np.minimum(moved / np.where(heavy, seen.weights, 1.0), 1.0)
-    matched: Array = (1.0 - dear) * np.where(heavy, found, 1.0)
-    return matched
+    moved = plan.flow.sum(axis=1)
+    nearest = np.eye(plan.cost.shape[1])[plan.cost.argmin(axis=1)]
+    flow = np.where(moved[:, None] > 0, plan.flow, nearest)
+    paid, most = (flow * plan.cost).sum(axis=1), (flow * plan.unrelated_cost).sum(axis=1)
+    relative_cost = np.clip(paid / np.where(most > 0, most, 1.0), 0.0, 1.0)
+    heavy = plan.weights > 0
+    matched_share = np.minimum(moved / np.where(heavy, plan.weights, 1.0), 1.0)
+    quality: Array = (1.0 - relative_cost) * np.where(heavy, matched_share, 1.0)
+    return quality
 
 
-def _excess(seen: Seen) -> Array:
-    """The mass that stayed; on a held side, where all has to move, the mass that moved dearly.
+def _unmatched_mass(plan: _RowPlan) -> Array:
+    """The mass that the plan leaves unmatched; under a hard marginal, the mass moved at high cost.
 
-    That is at more than the mean cost between the sides, or at nearly what unrelated units cost.
+    High is above the mean cost between the sides, or near the cost between unrelated units.
     """
-    if math.isfinite(seen.penalty):
-        return np.maximum(seen.weights - seen.flow.sum(axis=1), 0.0)
-    mean = seen.weights @ seen.cost @ seen.other_weights
-    limit = np.minimum(mean + _TIE, _NEARLY * seen.unrelated)
-    dear: Array = (seen.flow * (seen.cost > limit)).sum(axis=1)
-    return dear
+    if math.isfinite(plan.penalty):
+        return np.maximum(plan.weights - plan.flow.sum(axis=1), 0.0)
+    mean = plan.weights @ plan.cost @ plan.other_weights
+    limit = np.minimum(mean + _TIE, _NEARLY_UNRELATED * plan.unrelated_cost)
+    expensive: Array = (plan.flow * (plan.cost > limit)).sum(axis=1)
+    return expensive

@@ -1,4 +1,9 @@
-"""What a score is made of: the units of both texts, what moved where, and what each unit adds."""
+"""The data of an explanation: the units of both texts, their costs, the plans, the attribution.
+
+An `Explanation` has one `View` per kind of unit. A view has two sides (`Side`), the cost matrix
+between their units, and one `Plan` per transport problem that was solved. The contributions of all
+units and the base add up to the score.
+"""
 
 from __future__ import annotations
 
@@ -13,122 +18,103 @@ from typing import Any
 import numpy as np
 
 from freight.core.result import Column
-from freight.errors import InvalidInput, MissingPart
+from freight.errors import MissingPart
 from freight.transport.types import Array, Problem
 
 ENDINGS = (".html", ".json", ".png", ".svg", ".pdf")
+_TIE = 1e-12
+_COUNTERPART = 0.2  # of the mass that a unit moves: from here on the other end is a counterpart
+_NOTHING = 0.05  # of a unit's mass: what moves less than this has no counterpart
 
 
-class Pictured(ABC):
-    """What can be drawn, as a page or as heat maps, where the extra `report` is installed."""
+class Drawable(ABC):
+    """What can be shown as a page or as heat maps, with the extra `report` installed."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """In the words of JSON."""
+        """The data as JSON types."""
 
     def html(self) -> str:
-        """A page that is one file."""
+        """A page in one file."""
         from freight.report.explanation import page
 
-        shown: Any = self
-        return page(shown)
+        drawable: Any = self
+        return page(drawable)
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Heat maps, a figure of matplotlib; written to a path (.png .svg .pdf) where given."""
+        """Heat maps as a matplotlib figure, also written to a path (.png .svg .pdf) if given."""
         from freight.report.heatmaps import plot
 
-        shown: Any = self
-        return plot(shown, path)
+        drawable: Any = self
+        return plot(drawable, path)
 
     def save(self, path: str | Path) -> None:
-        """Write it as what the path ends in: .html .json .png .svg .pdf."""
-        place = Path(path)
-        check_place(place)
-        if place.suffix == ".json":
-            part = place.with_name(place.name + ".part")
-            part.write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n", "ascii")
-            part.replace(place)
-        elif place.suffix == ".html":
-            from freight.report.html import write_page
+        """Write a file of the type that the path ends in: .html .json .png .svg .pdf."""
+        from freight.report.files import write_page, write_whole
 
-            write_page(self.html(), place)
+        path = Path(path)
+        check_output(path)
+        if path.suffix == ".json":
+            write_whole(path, json.dumps(self.to_dict(), allow_nan=False).encode("ascii") + b"\n")
+        elif path.suffix == ".html":
+            write_page(self.html(), path)
         else:
-            self.plot(place)
+            self.plot(path)
 
     def _repr_html_(self) -> str | None:
         from freight.report.explanation import fragment, fragment_style
 
-        shown: Any = self
+        drawable: Any = self
         try:
-            return f"<style>{fragment_style()}</style>{fragment(shown)}"
-        except MissingPart:  # a notebook has another way to show it
+            return f"<style>{fragment_style()}</style>{fragment(drawable)}"
+        except MissingPart:  # a notebook then shows the repr
             return None
 
 
-def check_place(path: Path) -> None:
-    """Before any work: a place that cannot be written is no surprise at the end of it."""
-    if path.suffix not in ENDINGS:
-        raise InvalidInput(f"{path} ends in none of {' '.join(ENDINGS)}")
-    if not path.parent.is_dir():
-        raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
+def check_output(path: Path) -> None:
+    """Refuse a path that an explanation cannot be written to, before any work is done."""
+    from freight.report.files import check_page, check_path
+
+    check_path(path, ENDINGS)
     if path.suffix == ".html":
-        from freight.report.html import check_page
-
         check_page(path)
-
-
-def plain(value: Any) -> Any:
-    """The same in the words of JSON; what is no finite number is null."""
-    if is_dataclass(value):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, Mapping):
-        return {name: plain(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-_TIE = 1e-12
-_LEAST = 0.2  # of what a unit moves, for the other end to be called a counterpart
-_NOTHING = 0.05  # of a unit's mass, for it to be matched to nothing
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One text as the metric saw it.
+    """One text as the metric sees it: one entry per unit in each field.
 
-    `spans` are characters of the text, or (-1, -1) for a unit that is not in it; `shares` is what
-    each unit adds to the score; `matched` runs from 0 for a unit without a counterpart to 1 for one
-    that found itself; `excess` is the mass without a counterpart: what a hypothesis added, what it
-    omitted of a reference. Of a unit that stands for the same words in several places `spans` has
-    the first, and `again` its number and the characters of each other one.
+    `spans` are the unit's characters, (-1, -1) for a unit that is not in the text.
+    `contributions` are what each unit adds to the score. `match_quality` runs from 0 for a unit
+    without a counterpart to 1 for one that is matched to itself. `unmatched_mass` is the mass
+    without a counterpart: an addition in a hypothesis, an omission in a reference. Where a unit
+    stands for several occurrences of the same words, `spans` has the first one, and `repeats` has
+    (unit, start, end) for each further one.
     """
 
     text: str
     names: tuple[str, ...]
     spans: Array  # (unit, 2)
     weights: Array
-    shares: Array
-    matched: Array
-    excess: Array
-    again: Array = field(default_factory=lambda: np.zeros((0, 3), np.int64))  # (place, 3)
+    contributions: Array
+    match_quality: Array
+    unmatched_mass: Array
+    repeats: Array = field(default_factory=lambda: np.zeros((0, 3), np.int64))  # (occurrence, 3)
 
     @property
-    def places(self) -> Array:
-        """Wherever a unit stands in the text: its number, and where it starts and ends."""
+    def occurrences(self) -> Array:
+        """The unit, start and end of every occurrence of a unit in the text."""
         first = np.column_stack((np.arange(len(self.spans)), self.spans)).astype(np.int64)
-        return np.concatenate((first[self.spans[:, 0] >= 0], self.again))
+        return np.concatenate((first[self.spans[:, 0] >= 0], self.repeats))
 
     @property
-    def lost(self) -> Array:
-        """The units of the text (by number) half of whose mass, or more, has no counterpart."""
-        heavy = (self.weights > 0) & (2.0 * self.excess >= self.weights)
+    def unmatched_units(self) -> Array:
+        """The indices of the text's units at least half of whose mass is unmatched."""
+        heavy = (self.weights > 0) & (2.0 * self.unmatched_mass >= self.weights)
         return np.flatnonzero(heavy & (self.spans[:, 0] >= 0))
 
-    def quoted(self, units: Array) -> tuple[str, ...]:
-        """What these units say, as in the text: those with only space between them in one."""
+    def quote(self, units: Array) -> tuple[str, ...]:
+        """The words of these units as in the text, neighbours joined into one phrase."""
         outside = [self.names[k] for k in units if self.spans[k, 0] < 0]
         runs: list[tuple[int, int]] = []
         for start, end in sorted(self.spans[k].tolist() for k in units if self.spans[k, 0] >= 0):
@@ -141,50 +127,50 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """One matching of the two sides: the transport, or precision's, or recall's."""
+    """One coupling of the two sides: transport, precision, recall or lazy."""
 
     name: str
     problem: Problem
     flow: Array  # (hyp unit, ref unit)
 
 
-def own_plan(plans: tuple[Plan, ...], side: str) -> Plan:
-    """The first plan that does not let a side ("hyp" or "ref") go; if all do, the first."""
+def plan_for_side(plans: tuple[Plan, ...], side: str) -> Plan:
+    """The first plan that constrains the marginal of a side ("hyp" or "ref"), else the first."""
     return next((plan for plan in plans if getattr(plan.problem, side) > 0), plans[0])
 
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """Where the mass of each unit of a side went in a plan: to the nearest, elsewhere, nowhere.
+    """The mass of each unit of a side under a plan: moved to the nearest, elsewhere, unmatched.
 
-    Mass that goes elsewhere is noise, mass that stays makes a matching incomplete.
+    Mass that moves elsewhere makes a matching noisy, unmatched mass makes it incomplete.
     """
 
     nearest: Array
     elsewhere: Array
-    unmoved: Array
+    unmatched: Array
 
     @property
     def noisy(self) -> float:
-        """The share of all the mass that went elsewhere."""
+        """The share of the side's mass that moves elsewhere than to the nearest unit."""
         return self._share(self.elsewhere)
 
     @property
     def incomplete(self) -> float:
-        """The share of all the mass that stayed."""
-        return self._share(self.unmoved)
+        """The share of the side's mass that is unmatched."""
+        return self._share(self.unmatched)
 
     def _share(self, part: Array) -> float:
-        total = self.nearest.sum() + self.elsewhere.sum() + self.unmoved.sum()
+        total = self.nearest.sum() + self.elsewhere.sum() + self.unmatched.sum()
         return float(part.sum() / total) if total > 0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Both texts cut into units of one kind, and what moved between them.
+    """Both texts in units of one kind, the cost between them, and the plans.
 
-    `weight` is the view's part in the score; `terms` are what the cost adds up from, where that is
-    more than one thing.
+    `weight` is the weight of the view in the score; `terms` are the terms of the cost where it is
+    a sum of several.
     """
 
     name: str
@@ -196,9 +182,9 @@ class View:
     plans: tuple[Plan, ...]
 
     def matching(self, side: str, plan: Plan, k: int = 1) -> Matching:
-        """Where the mass of a side went: to each unit's k nearest ones, elsewhere, nowhere.
+        """The mass of a side by where it moves: to each unit's k nearest units, elsewhere, nowhere.
 
-        Units as near as the last of them count as well.
+        Units as near as the k-th one count as nearest too.
         """
         flow, cost = (x if side == "hyp" else x.T for x in (plan.flow, self.cost))
         last = np.sort(cost, axis=1)[:, min(k, cost.shape[1]) - 1]
@@ -208,38 +194,41 @@ class View:
         return Matching(near, np.maximum(moved - near, 0.0), np.maximum(weights - moved, 0.0))
 
     def counterparts(self, side: str, unit: int) -> tuple[str, ...]:
-        """What a unit was matched to, in the plan in which its side has a say.
+        """The words that a unit is matched to, in the plan that constrains its side.
 
-        That is where a fifth of what it moves, or more, ended, or else most of it. What stays on
-        itself although the other text does not have it found no counterpart there.
+        These are all that receive a fifth or more of the mass that it moves, or else the one that
+        receives most. Mass matched to the unit itself, where the other text does not have it, is
+        not counted.
         """
-        flow = own_plan(self.plans, side).flow
+        flow = plan_for_side(self.plans, side).flow
         own, other = (self.hyp, self.ref) if side == "hyp" else (self.ref, self.hyp)
         same = np.array([name == own.names[unit] for name in other.names])
         moved = (flow if side == "hyp" else flow.T)[unit] * ~(same & (other.spans[:, 0] < 0))
         if moved.sum() <= _NOTHING * own.weights[unit]:
             return ()
-        return other.quoted(np.flatnonzero(moved >= min(_LEAST * moved.sum(), moved.max())))
+        return other.quote(np.flatnonzero(moved >= min(_COUNTERPART * moved.sum(), moved.max())))
 
     def to_dict(self) -> dict[str, Any]:
-        """In the words of JSON, with where the mass of either side went in each plan."""
-        found: dict[str, Any] = plain(self)
-        for shown, plan in zip(found["plans"], self.plans, strict=True):
-            shown["matching"] = {s: self._matching_dict(s, plan) for s in ("hyp", "ref")}
-        return found
+        """The data as JSON types, with the matching of either side under each plan."""
+        data: dict[str, Any] = to_json(self)
+        for plan_data, plan in zip(data["plans"], self.plans, strict=True):
+            plan_data["matching"] = {
+                side: self._matching_dict(side, plan) for side in ("hyp", "ref")
+            }
+        return data
 
     def _matching_dict(self, side: str, plan: Plan) -> dict[str, Any]:
-        found = self.matching(side, plan)
-        return {**plain(found), "noisy": found.noisy, "incomplete": found.incomplete}
+        matching = self.matching(side, plan)
+        return {**to_json(matching), "noisy": matching.noisy, "incomplete": matching.incomplete}
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation(Pictured):
-    """Why a text scored as it did: `base` and the shares of all units add up to the score.
+class Explanation(Drawable):
+    """A score attributed to units: `base` and the contributions of all units add up to it.
 
-    `scores` are what scoring gives; the views are of the reference that won, `winner`, and
-    `reference_scores` has the primary column for every one of them. Where the score is their mean,
-    shares are what the winner adds to that mean, and the others are in the base.
+    `scores` are those of `score`. The views are those of the best reference, `winner`, and
+    `reference_scores` has the explained column for every reference. Where the score is the mean
+    over references, contributions are to that mean, and the other references are in the base.
     """
 
     metric: str
@@ -255,21 +244,34 @@ class Explanation(Pictured):
 
     @property
     def score(self) -> float:
-        """The column that is explained."""
+        """The score in the explained column."""
         return self.scores[self.column.name]
 
     @property
     def additions(self) -> tuple[str, ...]:
-        """What the hypothesis says that has no counterpart in the reference."""
-        return self.views[0].hyp.quoted(self.views[0].hyp.lost) if self.views else ()
+        """Phrases of the hypothesis without a counterpart in the reference."""
+        return self.views[0].hyp.quote(self.views[0].hyp.unmatched_units) if self.views else ()
 
     @property
     def omissions(self) -> tuple[str, ...]:
-        """What the reference says that has no counterpart in the hypothesis."""
-        return self.views[0].ref.quoted(self.views[0].ref.lost) if self.views else ()
+        """Phrases of the reference without a counterpart in the hypothesis."""
+        return self.views[0].ref.quote(self.views[0].ref.unmatched_units) if self.views else ()
 
     def to_dict(self) -> dict[str, Any]:
-        """In the words of JSON: what is no finite number is null, a held side's price too."""
-        found: dict[str, Any] = plain(self)
-        found["views"] = [view.to_dict() for view in self.views]
-        return {**found, "additions": [*self.additions], "omissions": [*self.omissions]}
+        """The data as JSON types; a number that is not finite is null, as a hard marginal is."""
+        data: dict[str, Any] = to_json(self)
+        data["views"] = [view.to_dict() for view in self.views]
+        return {**data, "additions": [*self.additions], "omissions": [*self.omissions]}
+
+
+def to_json(value: Any) -> Any:
+    """The same value in JSON types; a number that is not finite becomes null."""
+    if is_dataclass(value):
+        return {f.name: to_json(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, np.ndarray):
+        return to_json(value.tolist())
+    if isinstance(value, Mapping):
+        return {name: to_json(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_json(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

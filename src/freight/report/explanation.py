@@ -1,4 +1,9 @@
-"""An explanation as a fragment of a page, and as a page of its own: no script, nothing fetched."""
+"""An explanation as HTML: a fragment for other pages, or a page of its own, without any script.
+
+`fragment` and `page` fill the templates with a `_Content`: the score and its parts, both texts
+cut into coloured pieces, unmatched phrases, one Sankey diagram per plan, tables of contributions,
+heat maps.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +13,22 @@ import numpy as np
 
 from freight.explain.comparison import Comparison
 from freight.explain.explanation import Explanation, Plan, Side, View
-from freight.report.formatting import level, number, percent, rounded
+from freight.report.files import render, template_source
+from freight.report.formatting import colour_level, number, percent, round_to_sum, shorten
 from freight.report.heatmaps import Grid, cost_grids, flow_grids
-from freight.report.html import render, source
-from freight.report.phrases import Lacking, TextPiece, lacking, pieces
-from freight.report.plots import shorten
-from freight.report.sankey import Diagram, diagram, heaviest
-from freight.transport.types import Problem
+from freight.report.sankey import Diagram, diagram, relevant_units
+from freight.transport.types import Array, Problem
 
 _SMALL = 18  # units of a side, up to which everything is unfolded
+_MOST_PHRASES = 12
+_MOST_ROWS = 40
+_NAME = 40
+_BANDS = np.array([0.25, 0.5, 0.75])  # of the match quality
+_BAND_NAMES = "no counterpart", "poorly matched", "partly matched", "well matched"
 
 
 def fragment(explanation: Explanation | Comparison) -> str:
-    """What goes into a page that has `fragment_style()`; all text is escaped."""
+    """HTML for a page that has `fragment_style()` as a style sheet; all text is escaped."""
     if isinstance(explanation, Comparison):
         both = explanation.one, explanation.other
         return render(
@@ -32,21 +40,21 @@ def fragment(explanation: Explanation | Comparison) -> str:
 
 
 def fragment_style() -> str:
-    """The style of fragments: light and dark by what the reader prefers, or by `data-theme`."""
-    return source("explanation.css")
+    """The style sheet of fragments, light and dark by the reader's preference or `data-theme`."""
+    return template_source("explanation.css")
 
 
 def page(explanation: Explanation | Comparison) -> str:
-    """A file of its own."""
+    """A page in one file."""
     both = isinstance(explanation, Comparison)
-    title = "What moved the score" if both else "Why a text scored as it did"
+    title = "Two explanations compared" if both else "Explanation of a score"
     content = {"fragment": fragment(explanation), "fragment_style": fragment_style()}
-    return render("explained.html", title=title, **content)
+    return render("explanation_page.html", title=title, **content)
 
 
 @dataclass(frozen=True)
-class Meter:
-    """Where a score lies between the worst and the perfect one, in percent."""
+class _Meter:
+    """The position of a score between the worst and the perfect one, in percent."""
 
     filled: str
     worst: str
@@ -54,64 +62,30 @@ class Meter:
 
 
 @dataclass(frozen=True)
-class MatchingTable:
-    """A plan: the problem that it solves and what became of the mass, in words, and a drawing."""
-
-    name: str
-    held: str
-    outcome: str
-    diagram: Diagram
-
-
-@dataclass(frozen=True)
-class Part:
-    """All that is drawn of a view."""
-
-    name: str
-    weight: str
-    total: str
-    terms: tuple[tuple[str, str], ...]
-    hyp: list[TextPiece]
-    ref: list[TextPiece]
-    added: Lacking
-    omitted: Lacking
-    matchings: list[MatchingTable]
-    costs: list[Grid]
-    flows: list[Grid]
-    totals: tuple[Total, Total]
-    small: bool
-
-    @property
-    def foreign(self) -> bool:
-        """Whether a unit is listed that is not in its text."""
-        return any(not row.own for total in self.totals for row in total.rows)
-
-
-@dataclass(frozen=True)
-class Content:
-    """All that is drawn of an explanation."""
+class _Content:
+    """What the template shows of an explanation."""
 
     metric: str
     column: str
     direction: str
     score: str
-    meter: Meter | None
+    meter: _Meter | None
     others: list[tuple[str, str]]
     base: str
     references: list[tuple[str, str, bool]]
     flags: tuple[str, ...]
     signature: str
-    parts: list[Part]
+    views: list[_ViewContent]
     narrow: bool
 
 
-def _content(explanation: Explanation, narrow: bool = False) -> Content:
+def _content(explanation: Explanation, narrow: bool = False) -> _Content:
     column = explanation.column
     score = explanation.scores[column.name]
-    sums = [float(np.sum(s.shares)) for v in explanation.views for s in (v.hyp, v.ref)]
-    base, *parts = rounded(np.array([explanation.base, *sums]), score).tolist()
+    sums = [float(np.sum(s.contributions)) for v in explanation.views for s in (v.hyp, v.ref)]
+    base, *parts = round_to_sum(np.array([explanation.base, *sums]), score).tolist()
     references = zip(explanation.references, explanation.reference_scores, strict=True)
-    return Content(
+    return _Content(
         metric=explanation.metric,
         column=column.name,
         direction="higher is better" if column.higher else "lower is better",
@@ -124,132 +98,249 @@ def _content(explanation: Explanation, narrow: bool = False) -> Content:
         ],
         flags=explanation.flags,
         signature=explanation.signature,
-        parts=[
-            _part(view, parts[2 * k], parts[2 * k + 1]) for k, view in enumerate(explanation.views)
+        views=[
+            _view_content(view, parts[2 * k], parts[2 * k + 1])
+            for k, view in enumerate(explanation.views)
         ],
         narrow=narrow,
     )
 
 
-def _meter(explanation: Explanation) -> Meter | None:
+def _meter(explanation: Explanation) -> _Meter | None:
     worst, perfect = explanation.column.worst, explanation.column.perfect
     filled = (explanation.scores[explanation.column.name] - worst) / (perfect - worst or 1.0)
     if not np.isfinite(filled) or not np.isfinite(worst):
         return None
-    return Meter(f"{100 * np.clip(filled, 0, 1):.1f}", f"{worst:g}", f"{perfect:g}")
+    return _Meter(f"{100 * np.clip(filled, 0, 1):.1f}", f"{worst:g}", f"{perfect:g}")
 
 
-def _part(view: View, hyp: float, ref: float) -> Part:
-    return Part(
+@dataclass(frozen=True)
+class _PlanContent:
+    """A plan: its problem and its quality in words, and its diagram."""
+
+    name: str
+    problem: str
+    quality: str
+    diagram: Diagram
+
+
+@dataclass(frozen=True)
+class _ViewContent:
+    """What the template shows of a view."""
+
+    name: str
+    weight: str
+    total: str
+    terms: tuple[tuple[str, str], ...]
+    hyp: list[TextPiece]
+    ref: list[TextPiece]
+    additions: UnmatchedPhrases
+    omissions: UnmatchedPhrases
+    plans: list[_PlanContent]
+    costs: list[Grid]
+    flows: list[Grid]
+    tables: tuple[ContributionTable, ContributionTable]
+    small: bool
+
+    @property
+    def has_outside_units(self) -> bool:
+        """Whether a unit is listed that is not in its text."""
+        return any(not row.in_text for table in self.tables for row in table.rows)
+
+
+def _view_content(view: View, hyp: float, ref: float) -> _ViewContent:
+    return _ViewContent(
         name=view.name,
         weight=f"{view.weight:g}" if view.weight != 1 else "",
         total=number(hyp + ref),
-        terms=_terms(view, hyp + ref),
-        hyp=pieces(view.hyp),
-        ref=pieces(view.ref),
-        added=lacking(view.hyp),
-        omitted=lacking(view.ref),
-        matchings=[
-            MatchingTable(plan.name, held(plan.problem), _outcome(view, plan), diagram(view, plan))
+        terms=_cost_terms(view, hyp + ref),
+        hyp=text_pieces(view.hyp),
+        ref=text_pieces(view.ref),
+        additions=_unmatched_phrases(view.hyp),
+        omissions=_unmatched_phrases(view.ref),
+        plans=[
+            _PlanContent(
+                plan.name, describe_problem(plan.problem), _quality(view, plan), diagram(view, plan)
+            )
             for plan in view.plans
         ],
         costs=cost_grids(view),
         flows=flow_grids(view),
-        totals=(shares("hypothesis", view.hyp, hyp), shares("reference", view.ref, ref)),
+        tables=(
+            _contribution_table("hypothesis", view.hyp, hyp),
+            _contribution_table("reference", view.ref, ref),
+        ),
         small=max(len(view.hyp.names), len(view.ref.names)) <= _SMALL,
     )
 
 
-def _terms(view: View, total: float) -> tuple[tuple[str, str], ...]:
-    """What each term of the cost is of a total, where one plan was priced by several."""
+def _cost_terms(view: View, total: float) -> tuple[tuple[str, str], ...]:
+    """The part of a total that is due to each term of the cost, where one plan has several."""
     if len(view.terms) < 2 or len(view.plans) != 1:
         return ()
     paid = np.array([float(np.sum(view.plans[0].flow * term)) for term in view.terms.values()])
-    parts = rounded(paid * (total / paid.sum() if paid.sum() else 0.0), total)
+    parts = round_to_sum(paid * (total / paid.sum() if paid.sum() else 0.0), total)
     return tuple((name, number(x)) for name, x in zip(view.terms, parts.tolist(), strict=True))
 
 
-def _outcome(view: View, plan: Plan) -> str:
-    """How incomplete and how noisy a matching is, for the sides that have a say in it."""
-    said = []
+def _quality(view: View, plan: Plan) -> str:
+    """How incomplete and how noisy a plan is, for the sides whose marginal it constrains."""
+    sentences = []
     for side, name in (("hyp", "hypothesis"), ("ref", "reference")):
         if getattr(plan.problem, side) > 0:
-            found = view.matching(side, plan)
-            shares = {"stays": found.incomplete, "does not go to its nearest": found.noisy}
+            matching = view.matching(side, plan)
+            shares = {
+                "is unmatched": matching.incomplete,
+                "moves elsewhere than to the nearest unit": matching.noisy,
+            }
             parts = [f"{percent(x)} {what}" for what, x in shares.items() if x >= 5e-4]
-            said += [f"of the {name} {', '.join(parts)}"] if parts else []
-    return "; ".join(said)
+            sentences += [f"of the {name}'s mass {', '.join(parts)}"] if parts else []
+    return "; ".join(sentences)
 
 
-def held(problem: Problem) -> str:
-    """A problem in words."""
-    sides = {"hypothesis": problem.hyp, "reference": problem.ref}
-    words = {np.inf: "held", 0.0: "free"}
-    said = [f"{side} {words.get(x, f'priced at {x:g}')}" for side, x in sides.items()]
-    if set(sides.values()) == {np.inf}:
-        said = ["both sides held"]
-    return ", ".join([*said, *([f"blur {problem.epsilon:g}"] if problem.epsilon else [])])
+def describe_problem(problem: Problem) -> str:
+    """A transport problem in words."""
+    if problem.hyp == problem.ref == np.inf:
+        words = ["both marginals hard"]
+    else:
+        sides = {"hypothesis": problem.hyp, "reference": problem.ref}
+        words = [f"{side} {_describe_marginal(x)}" for side, x in sides.items()]
+    return ", ".join([*words, *([f"epsilon {problem.epsilon:g}"] if problem.epsilon else [])])
 
 
-MOST = 40
-_NAME = 40
+def _describe_marginal(penalty: float) -> str:
+    return {np.inf: "hard", 0.0: "free"}.get(penalty, f"KL-relaxed ({penalty:g})")
+
+
+# Both texts, coloured by how well their units are matched.
 
 
 @dataclass(frozen=True)
-class Share:
-    """A unit's row; `length` is that of its bar in percent."""
+class TextPiece:
+    """Characters that belong to the same units; `level` is -1 where they belong to none.
+
+    `band` runs from 0, no counterpart, to 3, well matched.
+    """
+
+    text: str
+    level: int = -1
+    band: int = 3
+    unmatched: bool = False
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class UnmatchedPhrases:
+    """Phrases without a counterpart, how many more there are, and all of the unmatched mass."""
+
+    phrases: tuple[str, ...]
+    more: int
+    mass: str
+
+
+def text_pieces(side: Side) -> list[TextPiece]:
+    """The text in pieces, coloured by the match quality of the units that cover each."""
+    units, spans = _unit_spans(side)
+    ends = np.unique(np.concatenate(([0, len(side.text)], spans.ravel())))
+    pieces = []
+    for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        over = (spans[:, 0] <= first) & (spans[:, 1] >= last)
+        text = side.text[first:last]
+        if text.isspace() or not over.any():
+            pieces.append(TextPiece(text))
+        else:
+            pieces.append(_coloured_piece(side, text, np.unique(units[over])))
+    return pieces
+
+
+def _unit_spans(side: Side) -> tuple[Array, Array]:
+    """The units that cover characters of the text, once per occurrence, and their spans."""
+    units, starts, ends = side.occurrences.T
+    spans = np.clip(np.stack((starts, ends), axis=1), 0, len(side.text))
+    there = ends > starts
+    return units[there], spans[there]
+
+
+def _coloured_piece(side: Side, text: str, units: Array) -> TextPiece:
+    weights = side.weights[units]
+    weights = weights if weights.sum() > 0 else np.ones(len(units))
+    quality = float(np.average(np.nan_to_num(side.match_quality[units]), weights=weights))
+    band = int(np.searchsorted(_BANDS, np.nan_to_num(quality), side="right"))
+    contribution = number(float(np.nansum(side.contributions[units])))
+    return TextPiece(
+        text,
+        int(colour_level(1 - quality)),
+        band,
+        bool(np.isin(units, side.unmatched_units).all()),
+        f"{_BAND_NAMES[band]} ({number(quality, 2)}); contribution {contribution}",
+    )
+
+
+def _unmatched_phrases(side: Side) -> UnmatchedPhrases:
+    phrases = tuple(dict.fromkeys(side.quote(side.unmatched_units)))
+    mass = percent(float(np.nansum(side.unmatched_mass)))
+    return UnmatchedPhrases(phrases[:_MOST_PHRASES], len(phrases[_MOST_PHRASES:]), mass)
+
+
+# Tables of what each unit contributes.
+
+
+@dataclass(frozen=True)
+class ContributionRow:
+    """A unit; `length` is that of its bar in percent, `in_text` whether it is in the text."""
 
     name: str
-    own: bool
+    in_text: bool
     mass: str
-    matched: str
+    match_quality: str
     level: int
-    alone: str
-    adds: str
+    unmatched: str
+    contribution: str
     length: str
 
 
 @dataclass(frozen=True)
-class Total:
-    """A side's rows, the largest first, and what they come to."""
+class ContributionTable:
+    """A side's units, the largest contribution first, and their total."""
 
     side: str
-    rows: tuple[Share, ...]
+    rows: tuple[ContributionRow, ...]
     others: str
     left_out: int
     total: str
 
     @property
-    def signed(self) -> str:
+    def signed_total(self) -> str:
         """The total as a term of a sum."""
         sign = "" if self.total.startswith("\u2212") else "+"
         return f"{sign}{self.total}"
 
 
-def shares(name: str, side: Side, total: float) -> Total:
-    """Rows that add up to a rounded total, with what is left out on a line of its own."""
-    units = heaviest(side, len(side.names))
-    adds = np.nan_to_num(side.shares[units])
-    order = np.argsort(-np.abs(adds), kind="stable")
-    shown, rest = order[:MOST], order[MOST:]
-    *values, others = rounded(np.append(adds[shown], adds[rest].sum()), total).tolist()
-    longest = float(np.abs(adds).max(initial=0.0)) or 1.0
+def _contribution_table(name: str, side: Side, total: float) -> ContributionTable:
+    """Rows that add up to a rounded total; the units left out have one row together."""
+    units = relevant_units(side, len(side.names))
+    contributions = np.nan_to_num(side.contributions[units])
+    order = np.argsort(-np.abs(contributions), kind="stable")
+    shown, rest = order[:_MOST_ROWS], order[_MOST_ROWS:]
+    all_parts = np.append(contributions[shown], contributions[rest].sum())
+    *values, others = round_to_sum(all_parts, total).tolist()
+    longest = float(np.abs(contributions).max(initial=0.0)) or 1.0
     rows = tuple(
-        _row(side, int(units[k]), value, abs(float(adds[k])) / longest)
+        _contribution_row(side, int(units[k]), value, abs(float(contributions[k])) / longest)
         for k, value in zip(shown.tolist(), values, strict=True)
     )
-    return Total(name, rows, number(others), len(rest), number(total))
+    return ContributionTable(name, rows, number(others), len(rest), number(total))
 
 
-def _row(side: Side, unit: int, value: float, length: float) -> Share:
-    excess = float(np.nan_to_num(side.excess[unit]))
-    return Share(
+def _contribution_row(side: Side, unit: int, value: float, length: float) -> ContributionRow:
+    unmatched = float(np.nan_to_num(side.unmatched_mass[unit]))
+    return ContributionRow(
         name=shorten(side.names[unit], _NAME),
-        own=bool(side.spans[unit, 0] >= 0),
+        in_text=bool(side.spans[unit, 0] >= 0),
         mass=percent(side.weights[unit]),
-        matched=number(side.matched[unit], 2),
-        level=int(level(1 - side.matched[unit])),
-        alone=percent(excess) if excess > 5e-4 else "",
-        adds=number(value),
+        match_quality=number(side.match_quality[unit], 2),
+        level=int(colour_level(1 - side.match_quality[unit])),
+        unmatched=percent(unmatched) if unmatched > 5e-4 else "",
+        contribution=number(value),
         length=f"{100 * length:.1f}",
     )

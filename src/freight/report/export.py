@@ -1,4 +1,4 @@
-"""A study as a leaderboard: metrics by sets with average and rank, the best metric first."""
+"""A study as files: a leaderboard in Markdown, CSV or LaTeX, a JSON record of all numbers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 from scipy import stats
 
 from freight.data.judgements import Judgements
-from freight.errors import InvalidInput
 from freight.judge.study import Study
+from freight.report.files import check_path, write_whole
 from freight.report.formatting import Mark, Rows, latex, markdown
 from freight.report.tables import (
     higher_is_better,
@@ -30,35 +30,25 @@ ENDINGS = (".md", ".csv", ".tex")
 
 
 def write_leaderboard(study: Study, path: Path) -> None:
-    """Write the table as Markdown, CSV or LaTeX, by the ending, whole or not at all."""
-    check_leaderboard(path)
-    part = path.with_name(path.name + ".part")
-    part.write_text(leaderboard(study, path.suffix), encoding="utf-8")
-    part.replace(path)
-
-
-def check_leaderboard(path: Path) -> None:
-    """Before any work: a place that cannot be written is no surprise at the end of it."""
-    if path.suffix not in ENDINGS:
-        raise InvalidInput(f"{path} ends in none of {' '.join(ENDINGS)}")
-    if not path.parent.is_dir():
-        raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
+    """Write the table as Markdown, CSV or LaTeX, by the ending of the path."""
+    check_path(path, ENDINGS)
+    write_whole(path, leaderboard(study, path.suffix).encode())
 
 
 def leaderboard(study: Study, ending: str = ".md") -> str:
-    """The table as text; CSV has all digits, and an empty cell for what could not be computed."""
+    """The best metric first; CSV has all digits, and an empty cell for nan."""
     if ending == ".csv":
-        return _comma_separated(study)
+        return _csv(study)
     heading, rows = ["rank", "metric", *table_columns(study)], _rows(study)
     arrow = "↑" if higher_is_better(study) else "↓"
-    asked = f"{statistic_name(study)}{arrow}, {level_name(study)}"
+    caption = f"{statistic_name(study)}{arrow}, {level_name(study)}"
     if ending == ".md":
-        return f"{asked}\n\n{markdown(heading, rows, 2)}"
-    return f"% {asked}\n{latex(heading, rows, 2)}"
+        return f"{caption}\n\n{markdown(heading, rows, 2)}"
+    return f"% {caption}\n{latex(heading, rows, 2)}"
 
 
 def ranks(study: Study) -> dict[str, float]:
-    """The place of each metric by its mean rank over the columns; nan where it lacks a column."""
+    """The rank of each metric by its mean rank over the columns; nan if it lacks a column."""
     width = len(set_criteria(study))
     values = np.array([[cell.value for cell in row.cells[:width]] for row in table_rows(study)])
     shown = np.round(-values if higher_is_better(study) else values, 3)
@@ -68,68 +58,60 @@ def ranks(study: Study) -> dict[str, float]:
 
 
 def _rows(study: Study) -> Rows:
-    found, places = {row.metric: row.cells for row in table_rows(study)}, ranks(study)
+    cells, places = {row.name: row.cells for row in table_rows(study)}, ranks(study)
     return [
         [
-            Mark(_whole(places[metric]) or "–"),
+            Mark(_rank_text(places[metric]) or "–"),
             Mark(metric),
-            *(Mark(cell.text, cell.place) for cell in found[metric]),
+            *(Mark(cell.text, cell.place) for cell in cells[metric]),
         ]
-        for metric in _ordered(study)
+        for metric in _by_rank(study)
     ]
 
 
-def _comma_separated(study: Study) -> str:
+def _csv(study: Study) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["rank", "metric", *table_columns(study)])
-    found, places = {row.metric: row.cells for row in table_rows(study)}, ranks(study)
-    for metric in _ordered(study):
-        values = [cell.value for cell in found[metric]]
-        cells = ["" if np.isnan(value) else repr(float(value)) for value in values]
-        writer.writerow([_whole(places[metric]), metric, *cells])
+    cells, places = {row.name: row.cells for row in table_rows(study)}, ranks(study)
+    for metric in _by_rank(study):
+        values = [cell.value for cell in cells[metric]]
+        digits = ["" if np.isnan(value) else repr(float(value)) for value in values]
+        writer.writerow([_rank_text(places[metric]), metric, *digits])
     return text.getvalue()
 
 
-def _ordered(study: Study) -> list[str]:
+def _by_rank(study: Study) -> list[str]:
     places = ranks(study)
     return sorted(study.metrics, key=lambda metric: (np.isnan(places[metric]), places[metric]))
 
 
-def _whole(place: float) -> str:
+def _rank_text(place: float) -> str:
     return "" if np.isnan(place) else f"{place:.0f}"
 
 
-def check_record(path: Path) -> None:
-    """Before any work: a place that cannot be written is no surprise at the end of it."""
-    if not path.parent.is_dir():
-        raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
-
-
 def write_record(study: Study, path: Path) -> None:
-    """Write the numbers of a study as JSON, whole or not at all."""
-    check_record(path)
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(study_record(study), indent=1) + "\n", encoding="utf-8")
-    part.replace(path)
+    """Write all numbers of a study as JSON."""
+    check_path(path)
+    write_whole(path, (json.dumps(study_record(study), indent=1) + "\n").encode())
 
 
 def study_record(study: Study) -> dict[str, Any]:
-    """All numbers of a study; what is no number is None.
+    """All numbers of a study; nan becomes None.
 
-    Scores are higher for better, a number a row of the set; matrices have metrics, or criteria, in
-    their order here.
+    Scores have one number per row of a set, oriented so that higher is better. The rows and columns
+    of a matrix are the metrics, or the criteria, in the order given here.
     """
     several = len(set_criteria(study)) > 1
-    averages = {row.metric: _plain(row.cells[-1].value) for row in table_rows(study)}
+    averages = {row.name: _finite(row.cells[-1].value) for row in table_rows(study)}
     return {
         "level": study.level,
         "statistic": study.statistic,
         "metrics": list(study.metrics),
         "average": averages if several else {},
-        "rank": {metric: _plain(place) for metric, place in ranks(study).items()},
+        "rank": {metric: _finite(place) for metric, place in ranks(study).items()},
         "agreements": [
-            {name: _plain(value) for name, value in asdict(agreement).items()}
+            {name: _finite(value) for name, value in asdict(agreement).items()}
             for agreement in study.agreements
         ],
         "significance": [
@@ -155,15 +137,15 @@ def _set(study: Study, judged: Judgements) -> dict[str, Any]:
         "between_metrics": _matrix(study.between_metrics[name]),
         "between_humans": _matrix(study.between_humans.get(name, np.empty((0, 0)))),
         "scores": {
-            metric: [_plain(x) for x in study.scores[metric, name].tolist()]
+            metric: [_finite(x) for x in study.scores[metric, name].tolist()]
             for metric in study.metrics
         },
     }
 
 
 def _matrix(values: Array) -> list[list[float | None]]:
-    return [[_plain(value) for value in row] for row in values.tolist()]
+    return [[_finite(value) for value in row] for row in values.tolist()]
 
 
-def _plain(value: Any) -> Any:
+def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value

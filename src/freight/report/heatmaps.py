@@ -1,65 +1,71 @@
-"""An explanation as heat maps for a paper: what moving costs, word by word, and how much moves."""
+"""Cost and flow matrices as heat maps: a matplotlib figure for a paper, tables for a page."""
 
 from __future__ import annotations
 
+import unicodedata
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from freight.errors import InvalidInput, MissingPart
+from freight.errors import MissingPart
 from freight.explain.comparison import Comparison
 from freight.explain.explanation import Explanation, View
-from freight.report.formatting import brief, moving, number
-from freight.report.plots import shorten
-from freight.report.sankey import dearest, heaviest
-from freight.report.svg import Lettering, lettering
+from freight.report.files import check_path
+from freight.report.formatting import brief, colour_level, flow_percent, number, shorten
+from freight.report.sankey import largest_value, relevant_units
 from freight.transport.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-from freight.report.formatting import level
 
-MOST = 60
-MOST_NUMBERED = 26
+MOST_UNITS = 60  # rows or columns of a figure's heat map
+MOST_NUMBERED = 26  # rows or columns: with more of them cells have no numbers
+MOST_CELLS = 40  # rows or columns of a page's heat map
 ENDINGS = (".png", ".svg", ".pdf")
 _NAME = 20
+_CELL_NAME = 18
 _COLOURS = {"cost": ("#9ccbf2", "#eceae6", "#ffb267"), "flow": ("#f5f6f7", "#8fc4ef")}
 _UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
 
 
 def plot(explanation: Explanation | Comparison, path: str | Path | None = None) -> Figure:
-    """A map a term of the cost and a map a plan; two explanations stand side by side.
+    """One heat map per term of the cost and per plan; two explanations stand side by side.
 
-    Where a path is given the figure is written there too. In an SVG text stays text, which the
-    fonts of the reader draw; elsewhere a character that no installed font has is a box.
+    If a path is given the figure is written there too. In an SVG text stays text, which the fonts
+    of the reader draw; elsewhere a character that no installed font has is drawn as a box.
     """
     try:
         import matplotlib
     except ImportError as error:
         raise MissingPart.extra("matplotlib", "report") from error
-    place = None if path is None else _checked(Path(path))
+    output = None if path is None else Path(path)
+    if output is not None:
+        check_path(output, ENDINGS)
     blocks = [[*_maps(one)] for one in _explanations(explanation)]
-    letters = lettering(name for block in blocks for one in block for name in one.names)
-    if place is not None and place.suffix == ".svg":
-        letters = Lettering(letters.families, frozenset())
-    style: Any = {"font.family": list(letters.families), "text.parse_math": False}
+    fonts = choose_fonts(label for block in blocks for one in block for label in one.labels)
+    if output is not None and output.suffix == ".svg":
+        fonts = Fonts(fonts.families, frozenset())
+    style: Any = {"font.family": list(fonts.families), "text.parse_math": False}
     style |= {"svg.fonttype": "none", "svg.hashsalt": "freight"}
     with matplotlib.rc_context(style), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing from font")
-        figure = _figure(blocks, letters)
-        if place is not None:
-            metadata: Any = _UNDATED[place.suffix]
-            figure.savefig(place, dpi=160, bbox_inches="tight", metadata=metadata)
+        figure = _figure(blocks, fonts)
+        if output is not None:
+            metadata: Any = _UNDATED[output.suffix]
+            figure.savefig(output, dpi=160, bbox_inches="tight", metadata=metadata)
     return figure
 
 
 @dataclass(frozen=True, eq=False)
 class _Map:
+    """One heat map of a figure; `top` is the value of the last colour."""
+
     title: str
     kind: str
     values: Array
@@ -68,7 +74,7 @@ class _Map:
     columns: tuple[str, ...]
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:
         return (self.title, *self.rows, *self.columns)
 
     @property
@@ -76,8 +82,8 @@ class _Map:
         return max(self.values.shape) <= MOST_NUMBERED
 
     @property
-    def room(self) -> tuple[float, float]:
-        """Inches that it takes with its names."""
+    def size(self) -> tuple[float, float]:
+        """Width and height in inches, labels included."""
         cell = 0.36 if self.numbered else 0.17
         left, above = (max(map(len, names)) for names in (self.rows, self.columns))
         width = max(0.6 + 0.09 * left + cell * len(self.columns), 3.0)
@@ -85,15 +91,7 @@ class _Map:
 
     def text(self, value: float) -> str:
         """A cell's number; none where nothing moves."""
-        return brief(value) if self.kind == "cost" else moving(value)
-
-
-def _checked(path: Path) -> Path:
-    if path.suffix not in ENDINGS:
-        raise InvalidInput(f"{path} ends in none of {' '.join(ENDINGS)}")
-    if not path.parent.is_dir():
-        raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
-    return path
+        return brief(value) if self.kind == "cost" else flow_percent(value)
 
 
 def _explanations(explanation: Explanation | Comparison) -> tuple[Explanation, ...]:
@@ -106,14 +104,19 @@ def _maps(explanation: Explanation) -> Iterator[_Map]:
     score = number(explanation.scores[explanation.column.name])
     title = f"{explanation.metric}, {explanation.column.name} {score}"
     for view in explanation.views:
-        about = f"{title}\n{view.name}"
-        shown = [heaviest(side, MOST) for side in (view.hyp, view.ref)]
-        costs = {"cost": view.cost, **(view.terms if len(view.terms) > 1 else {})}
-        for name, values in costs.items():
-            yield _map(view, shown, f"{about}: {name}", "cost", values, dearest(view.cost))
+        heading = f"{title}\n{view.name}"
+        shown = [relevant_units(side, MOST_UNITS) for side in (view.hyp, view.ref)]
+        for name, values in _costs(view).items():
+            yield _map(view, shown, f"{heading}: {name}", "cost", values, largest_value(view.cost))
         for plan in view.plans:
             values = 100 * plan.flow
-            yield _map(view, shown, f"{about}: {plan.name}, %", "flow", values, dearest(values))
+            title_of_plan = f"{heading}: flow of {plan.name}, %"
+            yield _map(view, shown, title_of_plan, "flow", values, largest_value(values))
+
+
+def _costs(view: View) -> dict[str, Array]:
+    """The cost, and its terms where there are several."""
+    return {"cost": view.cost, **(view.terms if len(view.terms) > 1 else {})}
 
 
 def _map(
@@ -126,8 +129,8 @@ def _map(
     return _Map(title, kind, values[np.ix_(*shown)], top, rows, columns)
 
 
-def _figure(blocks: Sequence[Sequence[_Map]], letters: Lettering) -> Figure:
-    """A block of two explanations is a column; of one alone, maps stand two in a row."""
+def _figure(blocks: Sequence[Sequence[_Map]], fonts: Fonts) -> Figure:
+    """Two explanations are a column each; the maps of a single one stand two in a row."""
     from matplotlib.figure import Figure
 
     if len(blocks) == 1:
@@ -136,44 +139,44 @@ def _figure(blocks: Sequence[Sequence[_Map]], letters: Lettering) -> Figure:
     deep = max(map(len, drawn), default=0)
     if not deep:
         return Figure()
-    widths = [max((one.room[0] for one in block), default=1.0) for block in drawn]
-    heights = [max(block[k].room[1] for block in drawn if k < len(block)) for k in range(deep)]
+    widths = [max((one.size[0] for one in block), default=1.0) for block in drawn]
+    heights = [max(block[k].size[1] for block in drawn if k < len(block)) for k in range(deep)]
     figure = Figure(figsize=(sum(widths), sum(heights)), layout="constrained")
     ratios: dict[str, Any] = {"width_ratios": widths, "height_ratios": heights}
     axes = figure.subplots(deep, len(drawn), squeeze=False, gridspec_kw=ratios)
     for column, block in enumerate(drawn):
         for k in range(deep):
             if k < len(block):
-                _draw(axes[k, column], block[k], letters)
+                _draw_map(axes[k, column], block[k], fonts)
             else:
                 axes[k, column].set_axis_off()
     return figure
 
 
-def _draw(axes: Axes, one: _Map, letters: Lettering) -> None:
+def _draw_map(axes: Axes, one: _Map, fonts: Fonts) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
     colours = LinearSegmentedColormap.from_list(one.kind, [*_COLOURS[one.kind]])
     axes.imshow(one.values, cmap=colours, vmin=0, vmax=one.top, aspect="equal")
-    rows, columns = ([letters.drawn(x) for x in names] for names in (one.rows, one.columns))
+    rows, columns = ([fonts.drawable(x) for x in names] for names in (one.rows, one.columns))
     axes.set_xticks(range(len(columns)), columns, rotation=90 if max(map(len, columns)) > 2 else 0)
     axes.set_yticks(range(len(rows)), rows)
     axes.xaxis.tick_top()
     axes.tick_params(length=0, labelsize=9 if one.numbered else 7)
     axes.spines[:].set_visible(False)
-    axes.set_title("\n".join(map(letters.drawn, one.title.split("\n"))), loc="left", fontsize=10)
+    title = "\n".join(map(fonts.drawable, one.title.split("\n")))
+    axes.set_title(title, loc="left", fontsize=10)
     if one.numbered:
         for (row, column), value in np.ndenumerate(one.values):
             axes.text(column, row, one.text(value), ha="center", va="center", fontsize=7.5)
 
 
-MOST_CELLS = 40
-_CELL_NAME = 18
+# Heat maps as tables of a page.
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A row a unit of the hypothesis; a cell is its text and its level."""
+    """A heat map as a table, hypothesis units in rows; a cell is its text and its colour level."""
 
     title: str
     kind: str
@@ -184,18 +187,16 @@ class Grid:
 
 
 def cost_grids(view: View) -> list[Grid]:
-    """What moving costs, and the terms that it adds up from where there are several."""
-    shown = _shown(view)
-    top = dearest(view.cost)
-    named = {"cost": view.cost, **(view.terms if len(view.terms) > 1 else {})}
-    return [_grid(view, shown, title, values, top, "cost") for title, values in named.items()]
+    """The cost, and its terms where there are several."""
+    shown, top = _grid_units(view), largest_value(view.cost)
+    return [_grid(view, shown, title, x, top, "cost") for title, x in _costs(view).items()]
 
 
 def flow_grids(view: View) -> list[Grid]:
-    """How much moves, in percent of the mass, plan by plan."""
-    shown = _shown(view)
+    """The flow of each plan, in percent of the mass."""
+    shown = _grid_units(view)
     return [
-        _grid(view, shown, plan.name, 100 * plan.flow, 100 * dearest(plan.flow), "flow")
+        _grid(view, shown, plan.name, 100 * plan.flow, 100 * largest_value(plan.flow), "flow")
         for plan in view.plans
     ]
 
@@ -204,9 +205,9 @@ def _grid(
     view: View, shown: Sequence[Array], title: str, values: Array, top: float, kind: str
 ) -> Grid:
     part = values[np.ix_(*shown)]
-    levels = level(part / top)
-    written = brief if kind == "cost" else moving
-    texts = [[written(value) for value in row] for row in part.tolist()]
+    levels = colour_level(part / top)
+    to_text = brief if kind == "cost" else flow_percent
+    texts = [[to_text(value) for value in row] for row in part.tolist()]
     rows = tuple(
         (
             shorten(view.hyp.names[unit], _CELL_NAME),
@@ -215,22 +216,85 @@ def _grid(
         for k, unit in enumerate(shown[0].tolist())
     )
     columns = tuple(shorten(view.ref.names[unit], _CELL_NAME) for unit in shown[1].tolist())
-    return Grid(title, kind, columns, rows, number(top, 2), _note(view, shown))
+    return Grid(title, kind, columns, rows, number(top, 2), _grid_note(view, shown))
 
 
-def _shown(view: View) -> list[Array]:
+def _grid_units(view: View) -> list[Array]:
     moved = [sum(np.nan_to_num(plan.flow).sum(axis=axis) for plan in view.plans) for axis in (1, 0)]
     return [
-        heaviest(side, MOST_CELLS, mass)
+        relevant_units(side, MOST_CELLS, mass)
         for side, mass in zip((view.hyp, view.ref), moved, strict=True)
     ]
 
 
-def _note(view: View, shown: Sequence[Array]) -> str:
-    sizes = [
-        f"{len(units)} of {len(side.names)}"
-        for side, units in zip((view.hyp, view.ref), shown, strict=True)
-    ]
+def _grid_note(view: View, shown: Sequence[Array]) -> str:
     if max(len(units) for units in shown) < MOST_CELLS:
         return ""
-    return f"Shown are the units that add most: rows {sizes[0]}, columns {sizes[1]}."
+    rows, columns = (
+        f"{len(units)} of {len(side.names)}"
+        for side, units in zip((view.hyp, view.ref), shown, strict=True)
+    )
+    return f"Only the units that contribute most are shown: {rows} rows, {columns} columns."
+
+
+# Fonts that have the characters of a figure.
+
+_FIRST_FONT = "DejaVu Sans"  # comes with matplotlib
+_BOX = "\u25a1"
+_PLACEHOLDER = "last resort"  # such a font has a box for every character
+
+
+@dataclass(frozen=True)
+class Fonts:
+    """Font families that together have the characters of some texts, and the characters missing."""
+
+    families: tuple[str, ...]
+    missing: frozenset[str]
+
+    def drawable(self, text: str) -> str:
+        """The text on one line, with boxes for characters that no font has."""
+        shown = (_replacement(c) if c in self.missing else c for c in text)
+        return "".join(" " if c.isspace() else c for c in shown)
+
+
+def choose_fonts(texts: Iterable[str]) -> Fonts:
+    """Add fonts until every character is there; most texts need only the first one."""
+    families = [_FIRST_FONT]
+    missing = {c for text in texts for c in text if not c.isspace()} - _first_characters()
+    for family, path in _other_fonts() if missing else ():
+        there = missing & _characters(path)
+        if there:
+            families.append(family)
+            missing -= there
+        if not missing:
+            break
+    return Fonts(tuple(families), frozenset(missing))
+
+
+def _replacement(character: str) -> str:
+    """A box, or nothing for an invisible character: joiners, direction marks, accents."""
+    return "" if unicodedata.category(character) in ("Cf", "Cc", "Mn", "Me") else _BOX
+
+
+def _other_fonts() -> Iterator[tuple[str, str]]:
+    """Upright fonts of normal weight, one file per family, by name."""
+    from matplotlib.font_manager import fontManager
+
+    plain = {f.name: f.fname for f in fontManager.ttflist if (f.style, f.weight) == ("normal", 400)}
+    yield from ((k, v) for k, v in sorted(plain.items()) if _PLACEHOLDER not in k.lower())
+
+
+def _first_characters() -> frozenset[str]:
+    from matplotlib.font_manager import findfont
+
+    return _characters(findfont(_FIRST_FONT))
+
+
+@cache
+def _characters(path: str) -> frozenset[str]:
+    from matplotlib.font_manager import get_font
+
+    try:
+        return frozenset(map(chr, get_font(path).get_charmap()))
+    except (OSError, RuntimeError):  # a font file that cannot be read
+        return frozenset()

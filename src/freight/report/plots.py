@@ -1,25 +1,73 @@
-"""Plots as elements of a page: dots with intervals, scatters, histograms, heat maps."""
+"""Plots as SVG elements of a page: intervals, scatter plots, histograms, heat maps.
+
+One drawing suits light and dark pages: it is drawn in placeholder colours, and each of them is
+replaced by a colour of the page's style sheet.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-from unicodedata import category
+import io
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from freight.report.svg import ACCENT, INK, LINE, MUTED, WARN, picture
-from freight.report.tables import decimals
+from freight.errors import MissingPart
+from freight.report.formatting import decimals, shorten
 from freight.transport.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+INK, MUTED, LINE, ACCENT, WARN = "#010203", "#020304", "#030405", "#040506", "#050607"
+_PAGE_COLOURS = {
+    INK: "currentColor",
+    MUTED: "var(--muted)",
+    LINE: "var(--line)",
+    ACCENT: "var(--accent)",
+    WARN: "var(--warm)",
+}
+_METADATA = ("Creator", "Date", "Format", "Type")
+_STYLE = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "axes.unicode_minus": True,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9,
+    "text.color": INK,
+    "axes.edgecolor": LINE,
+    "axes.labelcolor": MUTED,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.facecolor": "none",
+    "axes.axisbelow": True,
+    "figure.facecolor": "none",
+    "grid.color": LINE,
+    "xtick.color": LINE,
+    "ytick.color": LINE,
+    "xtick.labelcolor": MUTED,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8.5,
+    "lines.solid_capstyle": "round",
+}
+_UNWANTED = re.compile(
+    r"<defs>\s*<style.*?</style>\s*</defs>|<metadata>.*?</metadata>"
+    r'|\s(?:xmlns(?::\w+)?|version)="[^"]*"|\sid="[\w.]+_\d+"|\stransform="rotate\(-?0 [^"]*"'
+    r'|(?<=")font-family: [^;"]*(?=")|font-family: [^;"]*; ',
+    re.DOTALL,
+)
 
-# Beyond these a picture is pixels in place of shapes, and cells bear no numbers.
-MOST_SHAPES = 400
-MOST_NUMBERED = 24
-_BLUE = "#4b97d2"  # pixels cannot follow the page: a blue for light and dark
+
+MOST_SHAPES = 400  # points of a scatter plot: with more of them it is a bitmap
+MOST_NUMBERED = 24  # rows or columns of a heat map: with more of them cells have no numbers
+_BITMAP_BLUE = "#4b97d2"  # a bitmap cannot follow the page: a blue for light and dark
 
 
 def intervals(
@@ -30,7 +78,7 @@ def intervals(
     title: str,
     limits: tuple[float, float],
 ) -> str:
-    """A dot a name, the first on top, on the line of its interval."""
+    """One dot with its interval per name, the first on top."""
     at = np.arange(len(names))[::-1]
 
     def draw(axes: Axes) -> None:
@@ -46,24 +94,25 @@ def intervals(
         if limits[0] < 0 < limits[1]:
             axes.axvline(0, color=MUTED, linewidth=0.9, zorder=0)
 
-    return picture(f"{title}: a dot a metric with its interval", 4, 0.75 + 0.27 * len(names), draw)
+    return picture(f"{title}: each metric with its interval", 4, 0.75 + 0.27 * len(names), draw)
 
 
 def scatter(
-    human: Array,
-    metric: Array,
+    x: Array,
+    y: Array,
     title: str,
-    human_name: str,
+    x_name: str,
     labels: Sequence[str] = (),
     most: int = 1500,
     seed: int = 0,
 ) -> str:
-    """People against a metric with the least-squares line of all points; a sample of many is drawn.
+    """A scatter plot with the least-squares line of all points.
 
-    Of labelled points, the three that lie farthest from the line bear their names.
+    Of very many points a random sample is drawn. Of labelled points, the three farthest from the
+    line show their labels.
     """
-    both = np.flatnonzero(np.isfinite(human) & np.isfinite(metric))
-    slope, level = _line(human[both], metric[both])
+    both = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    slope, intercept = _fit_line(x[both], y[both])
     drawn = both
     if len(both) > most:
         drawn = np.sort(np.random.default_rng(seed).choice(both, most, replace=False))
@@ -72,73 +121,73 @@ def scatter(
         many = len(drawn) > MOST_SHAPES
         size, alpha = (9, 0.42) if many else (24, 0.55 if len(drawn) > 60 else 0.85)
         axes.scatter(
-            human[drawn], metric[drawn], s=size, color=_BLUE if many else ACCENT, alpha=alpha,
-            linewidths=0, rasterized=many,
+            x[drawn], y[drawn], s=size, alpha=alpha, linewidths=0, rasterized=many,
+            color=_BITMAP_BLUE if many else ACCENT,
         )  # fmt: skip
         if len(both) > 1:
-            ends = np.array([human[both].min(), human[both].max()])
-            axes.plot(ends, level + slope * ends, color=WARN, linewidth=1.8)
-        _frame(axes, title, human_name)
+            ends = np.array([x[both].min(), x[both].max()])
+            axes.plot(ends, intercept + slope * ends, color=WARN, linewidth=1.8)
+        _label_axes(axes, title, x_name)
         if labels:
-            off = np.abs(metric[both] - level - slope * human[both])
-            for row in _apart(human, metric, both[np.argsort(-off)], 3):
-                side = "right" if human[row] > human[both].mean() else "left"
+            off = np.abs(y[both] - intercept - slope * x[both])
+            for row in _without_overlap(x, y, both[np.argsort(-off)], 3):
+                side = "right" if x[row] > x[both].mean() else "left"
                 axes.annotate(
-                    shorten(labels[row], 24), (human[row], metric[row]), ha=side,
+                    shorten(labels[row], 24), (x[row], y[row]), ha=side,
                     xytext=(4 if side == "left" else -4, 4), textcoords="offset points",
                     fontsize=7, color=MUTED,
                 )  # fmt: skip
 
-    return picture(f"{title} against {human_name}", 3.1, 2.7, draw)
+    return picture(f"{title} against {x_name}", 3.1, 2.7, draw)
 
 
 def differences(values: Array, title: str) -> str:
-    """How much better the better of two texts scores, as a histogram; left of 0 the metric errs."""
-    found = values[np.isfinite(values)]
+    """A histogram of the score of the preferred text minus that of the other one."""
+    finite = values[np.isfinite(values)]
 
     def draw(axes: Axes) -> None:
-        reach = float(np.abs(found).max(initial=0.0)) or 1.0
-        counts, edges = np.histogram(found, 40, (-reach, reach))
+        reach = float(np.abs(finite).max(initial=0.0)) or 1.0
+        counts, edges = np.histogram(finite, 40, (-reach, reach))
         centres = (edges[1:] + edges[:-1]) / 2
         colours = [ACCENT if centre >= 0 else WARN for centre in centres]
         axes.bar(centres, counts, width=0.9 * (edges[1] - edges[0]), color=colours)
         axes.axvline(0, color=MUTED, linewidth=0.9)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
-        _frame(axes, title, "score of the better text less that of the worse")
+        _label_axes(axes, title, "score of the better − score of the worse text")
 
     return picture(f"{title}: differences between better and worse texts", 3.1, 2.5, draw)
 
 
 def histogram(values: Array, title: str) -> str:
-    """How many texts score what, with a line at their mean."""
-    found = values[np.isfinite(values)]
+    """A histogram of scores, with a line at their mean."""
+    finite = values[np.isfinite(values)]
 
     def draw(axes: Axes) -> None:
-        low, high = (found.min(), found.max()) if len(found) else (0.0, 0.0)
+        low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
         room = 0.5 if high - low < 1e-6 * max(1.0, abs(high)) else 0.0
-        bins = int(np.clip(2 * np.sqrt(len(found)), 5, 40))
-        counts, edges = np.histogram(found, bins, (low - room, high + room))
+        bins = int(np.clip(2 * np.sqrt(len(finite)), 5, 40))
+        counts, edges = np.histogram(finite, bins, (low - room, high + room))
         axes.bar(edges[:-1], counts, width=np.diff(edges) * 0.9, align="edge", color=ACCENT)
-        if len(found):
-            axes.axvline(found.mean(), color=WARN, linewidth=1.8)
+        if len(finite):
+            axes.axvline(finite.mean(), color=WARN, linewidth=1.8)
         axes.locator_params(axis="y", integer=True)
-        _frame(axes, title, "score")
+        _label_axes(axes, title, "score")
 
-    return picture(f"{title}: how many texts score what", 3.1, 2.5, draw)
+    return picture(f"{title}: histogram of scores", 3.1, 2.5, draw)
 
 
 def correlations(values: Array, names: Sequence[str], label: str) -> str:
-    """A square heat map from 0 (or the lowest below it) to 1."""
+    """A square heat map of correlations, its colours from 0 (or the lowest below it) to 1."""
     low = min(0.0, float(np.nanmin(values, initial=0.0)))
     return heat_map(values, names, names, label, (low, 1.0))
 
 
 def significances(p: Array, names: Sequence[str], label: str, level: float = 0.05) -> str:
-    """One-sided p-values, row better than column; those below `level` are coloured."""
+    """One-sided p-values of row against column; those below the level are coloured."""
     p = np.where(np.eye(len(p), dtype=bool), np.nan, p)
     lit = np.where(p < level, np.sqrt(p), np.nan)
-    # From the middle of the scale up, so that black is read on every cell that has a colour.
+    # The upper half of the scale alone, on every colour of which black text is legible.
     limits = 2 * float(np.sqrt(level)), 0.0
     return heat_map(lit, names, names, label, limits, numbers=p)
 
@@ -147,7 +196,7 @@ def landscape(
     values: Array, rows: Sequence[str], columns: Sequence[str], row_name: str, column_name: str,
     higher: bool = True,
 ) -> str:  # fmt: skip
-    """A statistic over two parameters, with the best cell marked."""
+    """A statistic over two parameters as a heat map, with the best cell marked."""
     best = np.nanmax(values) if higher else np.nanmin(values)
     limits = float(np.nanmin(values)), float(np.nanmax(values))
     label = f"{row_name} by {column_name}"
@@ -161,13 +210,13 @@ def strip(
     places: Array, values: Array, title: str, below: str, names: Sequence[str] = (),
     log: bool = False, higher: bool = True,
 ) -> str:  # fmt: skip
-    """A statistic over one parameter: a dot a trial, the best one ringed."""
+    """A statistic over one parameter: one dot per trial, with a ring around the best."""
     best = np.nanargmax(values) if higher else np.nanargmin(values)
 
     def draw(axes: Axes) -> None:
         axes.scatter(places, values, s=16, color=ACCENT, alpha=0.5, linewidths=0)
         axes.plot(places[best], values[best], "o", markersize=9, mfc="none", mec=WARN, mew=1.8)
-        _frame(axes, title, below, counted=not (log or names))
+        _label_axes(axes, title, below, few_ticks=not (log or names))
         if log:
             _logarithmic(axes)
         if names:
@@ -187,7 +236,10 @@ def heat_map(
     marked: Array | None = None,
     axes: tuple[str, str] = ("", ""),
 ) -> str:
-    """Cells coloured from the first limit to the second and numbered; marked ones have a border."""
+    """A heat map with colours from the first limit to the second, and numbers in its cells.
+
+    Marked cells have a border.
+    """
     low, high = limits
     shade = np.clip((values - low) / (high - low if high != low else 1.0), 0, 1)
     few = max(values.shape) <= MOST_NUMBERED
@@ -214,14 +266,6 @@ def heat_map(
     return picture(label, width, height, draw)
 
 
-def shorten(text: str, most: int = 32) -> str:
-    """The same, or its two ends where there is no room; what cannot be drawn becomes a mark."""
-    text = "".join("\ufffd" if category(one) in ("Cc", "Cs") else one for one in text)
-    if len(text) <= most:
-        return text
-    return f"{text[: most - most // 2 - 1]}…{text[-(most // 2) :]}"
-
-
 def _number_cells(axes: Axes, numbers: Array, shade: Array, marked: Array | None) -> None:
     from matplotlib.patches import Rectangle
 
@@ -242,7 +286,7 @@ def _number_cells(axes: Axes, numbers: Array, shade: Array, marked: Array | None
 
 
 def _brief(number: float) -> str:
-    """A cell's number, of three digits at most."""
+    """A number of at most three digits, for a cell."""
     if 0 < number < 0.001:
         return "<.001"
     if round(abs(number), 3) >= 1:
@@ -250,8 +294,8 @@ def _brief(number: float) -> str:
     return decimals(number).replace("0.", ".", 1)
 
 
-def _apart(x: Array, y: Array, rows: Array, most: int) -> list[int]:
-    """The first rows whose names can stand beside them without touching each other."""
+def _without_overlap(x: Array, y: Array, rows: Array, most: int) -> list[int]:
+    """The first rows whose labels do not overlap each other."""
     tall = 0.09 * (np.ptp(y[rows]) or 1.0)
     chosen: list[int] = []
     for row in rows.tolist():
@@ -261,7 +305,7 @@ def _apart(x: Array, y: Array, rows: Array, most: int) -> list[int]:
 
 
 def _logarithmic(axes: Axes) -> None:
-    """Equal ratios at equal steps, the ticks in plain numbers."""
+    """A logarithmic x axis with ticks in plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.set_xscale("log")
@@ -270,8 +314,8 @@ def _logarithmic(axes: Axes) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _line(x: Array, y: Array) -> tuple[float, float]:
-    """Slope and level of the least-squares line; flat where x does not vary."""
+def _fit_line(x: Array, y: Array) -> tuple[float, float]:
+    """Slope and intercept of the least-squares line; flat where x does not vary."""
     if len(x) == 0:
         return 0.0, 0.0
     spread = x - x.mean()
@@ -280,10 +324,43 @@ def _line(x: Array, y: Array) -> tuple[float, float]:
     return slope, float(y.mean() - slope * x.mean())
 
 
-def _frame(axes: Axes, title: str, below: str, counted: bool = True) -> None:
+def _label_axes(axes: Axes, title: str, x_label: str, few_ticks: bool = True) -> None:
     axes.set_title(shorten(title, 36))
-    axes.set_xlabel(shorten(below, 48), fontsize=8)
+    axes.set_xlabel(shorten(x_label, 48), fontsize=8)
     axes.tick_params(axis="y", labelcolor=MUTED, labelsize=8)
     axes.tick_params(length=2.5, color=LINE)
-    if counted:
+    if few_ticks:
         axes.locator_params(axis="x", nbins=5)
+
+
+def picture(label: str, width: float, height: float, draw: Callable[[Axes], None]) -> str:
+    """The SVG element of what `draw` draws; size in inches, `label` for screen readers.
+
+    Only clip paths and markers keep an id, and their ids differ from picture to picture.
+    """
+    matplotlib, figure_class = _import_matplotlib()
+    salt = f"{label} {width} {height}"
+    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": salt}), warnings.catch_warnings():
+        # The fonts of the reader draw the text; matplotlib's font only measures it.
+        warnings.filterwarnings("ignore", r"Glyph .* missing from font")
+        figure = figure_class(figsize=(width, height), layout="constrained")
+        draw(figure.add_subplot())
+        stream = io.StringIO()
+        figure.savefig(stream, format="svg", dpi=144, metadata=dict.fromkeys(_METADATA))
+    return _adapt_to_page(stream.getvalue(), label)
+
+
+def _adapt_to_page(drawing: str, label: str) -> str:
+    drawing = re.sub(r"\s+", " ", _UNWANTED.sub("", drawing[drawing.index("<svg") :]))
+    for stand_in, colour in _PAGE_COLOURS.items():
+        drawing = drawing.replace(f": {stand_in}", f": {colour}")
+    return drawing.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
+
+
+def _import_matplotlib() -> tuple[Any, Any]:
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingPart.extra("matplotlib", "report") from error
+    return matplotlib, Figure

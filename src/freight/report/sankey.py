@@ -1,4 +1,4 @@
-"""Who sends how much to whom: ribbons between two rows of units, laid out for a drawing."""
+"""A transport plan as a Sankey diagram: ribbons of mass between two rows of units, laid out."""
 
 from __future__ import annotations
 
@@ -9,23 +9,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from freight.explain.explanation import Plan, Side, View
-from freight.report.formatting import level, number, percent
-from freight.report.phrases import leftward
-from freight.report.plots import shorten
+from freight.report.formatting import colour_level, number, percent, shorten
 from freight.transport.types import Array
 
 MOST_UNITS = 120
 MOST_RIBBONS = 360
 TOP, BOTTOM, THICK = 40, 196, 8
 _NAME = 22
-_PIXELS = 32.0  # of an average unit's bar
+_PIXELS = 32.0  # width of an average unit's bar
 _NARROWEST = 300.0
-_NOTHING = 1e-4  # of a unit's mass: not worth a ribbon
+_NOTHING = 1e-4  # of a unit's mass: too little for a ribbon
 
 
 @dataclass(frozen=True)
 class Ribbon:
-    """Mass on its way: an outline, how dear it is, and what it says of itself."""
+    """One flow: its outline, the colour level of its cost, and a tooltip."""
 
     path: str
     level: int
@@ -34,33 +32,33 @@ class Ribbon:
 
 @dataclass(frozen=True)
 class Node:
-    """A unit in its row, with the ribbons that touch it; lengths are pixels.
+    """A unit in its row, with the ribbons that touch it; lengths are in pixels.
 
-    `end` says at which end of the drawing its tip begins: "start", "middle" or "end"; a unit that
-    is not in the text, as special tokens are not, is not its `own`.
+    `anchor` says where in the drawing its tooltip is: "start", "middle" or "end". `in_text` is
+    false for units that are not in the text, such as special tokens.
     """
 
     name: str
     title: str
     tip: str
-    end: str
+    anchor: str
     middle: float
     left: float
     weight: float
     moved: float
     level: int
-    own: bool
+    in_text: bool
     ribbons: tuple[Ribbon, ...]
 
 
 @dataclass(frozen=True)
 class Diagram:
-    """All there is to draw, in pixels."""
+    """The layout of a diagram, in pixels."""
 
     width: int
     hyps: tuple[Node, ...]
     refs: tuple[Node, ...]
-    dearest: str
+    largest_cost: str
     notes: tuple[str, ...]
     top: int = TOP
     bottom: int = BOTTOM
@@ -70,6 +68,8 @@ class Diagram:
 
 @dataclass(frozen=True, eq=False)
 class _Row:
+    """One row of units; every array has one entry per unit, `scale` is pixels per mass."""
+
     width: float
     middle: Array
     left: Array
@@ -79,28 +79,28 @@ class _Row:
 
 
 def diagram(view: View, plan: Plan) -> Diagram:
-    """One plan of a view; of many units and flows the ones that matter most."""
+    """Lay out a plan; of many units those that contribute most, of many flows the largest."""
     sides = view.hyp, view.ref
     moved = [np.nan_to_num(plan.flow).sum(axis=axis) for axis in (1, 0)]
-    shown = [heaviest(side, MOST_UNITS, m) for side, m in zip(sides, moved, strict=True)]
+    shown = [relevant_units(side, MOST_UNITS, m) for side, m in zip(sides, moved, strict=True)]
     flow = np.nan_to_num(plan.flow[np.ix_(*shown)])
     rows = _rows(sides, shown, moved)
-    ends = _strongest(flow)
+    ends = _largest_flows(flow)
     ribbons = _ribbons(view, shown, flow, rows, ends)
     hyps, refs = (_nodes(sides[k], shown[k], rows[k], ribbons, ends[k]) for k in (0, 1))
     notes = _notes(view, shown, flow, ends)
-    return Diagram(round(rows[0].width), hyps, refs, number(dearest(view.cost), 2), notes)
+    return Diagram(round(rows[0].width), hyps, refs, number(largest_value(view.cost), 2), notes)
 
 
-def heaviest(side: Side, most: int, moved: Array | float = 0.0) -> Array:
-    """The units that weigh, move or add anything; of too many the ones that add most.
+def relevant_units(side: Side, most: int, moved: Array | float = 0.0) -> Array:
+    """The units that have mass, move mass or contribute; of too many those that contribute most.
 
-    They come in the order of the text, units that are not in it where they were or last.
+    They are in the order of the text, where units that are not in it come last if need be.
     """
-    shares = np.nan_to_num(side.shares)
-    there = np.flatnonzero((side.weights > 0) | (shares != 0) | (np.asarray(moved) > 0))
+    contributions = np.nan_to_num(side.contributions)
+    there = np.flatnonzero((side.weights > 0) | (contributions != 0) | (np.asarray(moved) > 0))
     if len(there) > most:
-        order = np.argsort(-np.abs(shares[there]), kind="stable")
+        order = np.argsort(-np.abs(contributions[there]), kind="stable")
         there = np.sort(there[order[:most]])
     starts = side.spans[there, 0]
     if (np.diff(starts[starts >= 0]) >= 0).all():
@@ -108,66 +108,67 @@ def heaviest(side: Side, most: int, moved: Array | float = 0.0) -> Array:
     return there[np.argsort(np.where(starts < 0, np.inf, starts), kind="stable")]
 
 
-def dearest(cost: Array) -> float:
-    """The largest cost, which is where its colours end."""
-    top = float(np.max(cost, initial=0.0, where=np.isfinite(cost)))
+def largest_value(values: Array) -> float:
+    """The end of a colour scale: the largest finite value, or 1 where none is positive."""
+    top = float(np.max(values, initial=0.0, where=np.isfinite(values)))
     return top if top > 0 else 1.0
 
 
 def _rows(sides: Sequence[Side], shown: Sequence[Array], moved: Sequence[Array]) -> list[_Row]:
-    """Both rows as wide as the wider one; a bar is as wide as its mass, a place as its name."""
+    """Two rows of equal width; a bar is as wide as its mass, its place at least as its name."""
     scale = _PIXELS * max(len(units) for units in shown)
     bars, places = [], []
     for side, units, mass in zip(sides, shown, moved, strict=True):
         bars.append(scale * np.maximum(side.weights[units], mass[units]))
-        names = [_room(shorten(side.names[k], _NAME)) for k in units]
+        names = [_name_width(shorten(side.names[k], _NAME)) for k in units]
         places.append(np.maximum(bars[-1] + 6, names))
     width = max(_NARROWEST, *(float(place.sum()) for place in places))
     rows = []
     for side, units, mass, bar, place in zip(sides, shown, moved, bars, places, strict=True):
         place = place + (width - place.sum()) / max(len(place), 1)
         middle = np.cumsum(place) - place / 2
-        middle = width - middle if leftward(side.text) else middle
+        middle = width - middle if is_right_to_left(side.text) else middle
         weight, moving = scale * side.weights[units], scale * mass[units]
         rows.append(_Row(width, middle, middle - bar / 2, weight, moving, scale))
     return rows
 
 
-def _strongest(flow: Array) -> tuple[Array, Array]:
-    """Where the ribbons start and end, by unit."""
+def _largest_flows(flow: Array) -> tuple[Array, Array]:
+    """The hypothesis unit and the reference unit of every ribbon."""
     least = _NOTHING * flow.sum() / max(*flow.shape, 1)
-    sent, got = np.nonzero(flow > least)
-    if len(sent) > MOST_RIBBONS:
-        kept = np.sort(np.argsort(-flow[sent, got], kind="stable")[:MOST_RIBBONS])
-        sent, got = sent[kept], got[kept]
-    return sent, got
+    hyp, ref = np.nonzero(flow > least)
+    if len(hyp) > MOST_RIBBONS:
+        kept = np.sort(np.argsort(-flow[hyp, ref], kind="stable")[:MOST_RIBBONS])
+        hyp, ref = hyp[kept], ref[kept]
+    return hyp, ref
 
 
 def _ribbons(
     view: View, shown: Sequence[Array], flow: Array, rows: Sequence[_Row], ends: tuple[Array, Array]
 ) -> list[Ribbon]:
-    sent, got = ends
+    hyps, refs = ends
     thick = flow[ends] * rows[0].scale
-    start = _beside(rows[0].left, sent, rows[1].middle[got], thick)
-    end = _beside(rows[1].left, got, rows[0].middle[sent], thick)
-    cost = view.cost[shown[0][sent], shown[1][got]]
-    levels = level(cost / dearest(view.cost))
-    found = []
-    for k, (i, j) in enumerate(zip(sent.tolist(), got.tolist(), strict=True)):
+    start = _ribbon_positions(rows[0].left, hyps, rows[1].middle[refs], thick)
+    end = _ribbon_positions(rows[1].left, refs, rows[0].middle[hyps], thick)
+    cost = view.cost[shown[0][hyps], shown[1][refs]]
+    levels = colour_level(cost / largest_value(view.cost))
+    ribbons = []
+    for k, (i, j) in enumerate(zip(hyps.tolist(), refs.tolist(), strict=True)):
         hyp, ref = view.hyp.names[shown[0][i]], view.ref.names[shown[1][j]]
-        title = f"{hyp} → {ref}: {percent(flow[i, j])} of the mass at {number(cost[k], 2)}"
-        found.append(Ribbon(_outline(start[k], end[k], max(thick[k], 0.7)), int(levels[k]), title))
-    return found
+        title = f"{hyp} → {ref}: {percent(flow[i, j])} of the mass, cost {number(cost[k], 2)}"
+        outline = _outline(start[k], end[k], max(thick[k], 0.7))
+        ribbons.append(Ribbon(outline, int(levels[k]), title))
+    return ribbons
 
 
-def _beside(left: Array, unit: Array, other: Array, thick: Array) -> Array:
-    """Where each ribbon touches its unit: side by side, in the order of the other ends."""
+def _ribbon_positions(left: Array, unit: Array, other: Array, thick: Array) -> Array:
+    """The left edge of each ribbon at its unit: side by side, in the order of the other ends."""
     order = np.lexsort((other, unit))
     before = np.cumsum(thick[order]) - thick[order]
     first = np.searchsorted(unit[order], unit[order])
-    found = np.empty(len(unit))
-    found[order] = left[unit[order]] + before - before[first]
-    return found
+    positions = np.empty(len(unit))
+    positions[order] = left[unit[order]] + before - before[first]
+    return positions
 
 
 def _outline(start: float, end: float, thick: float) -> str:
@@ -183,49 +184,63 @@ def _outline(start: float, end: float, thick: float) -> str:
 def _nodes(
     side: Side, units: Array, row: _Row, ribbons: Sequence[Ribbon], ends: Array
 ) -> tuple[Node, ...]:
-    found = []
+    nodes = []
     for k, unit in enumerate(units.tolist()):
-        matched = float(np.nan_to_num(side.matched[unit]))
+        quality = float(np.nan_to_num(side.match_quality[unit]))
         tip = (
-            f"{percent(side.weights[unit])} of the mass, matched {number(matched, 2)},"
-            f" adds {number(side.shares[unit])}"
+            f"{percent(side.weights[unit])} of the mass, match quality {number(quality, 2)},"
+            f" contribution {number(side.contributions[unit])}"
         )
-        found.append(
+        nodes.append(
             Node(
                 name=shorten(side.names[unit], _NAME),
                 title=f"{side.names[unit]}: {tip}",
                 tip=tip,
-                end=("start", "middle", "end")[min(int(3 * row.middle[k] / row.width), 2)],
+                anchor=("start", "middle", "end")[min(int(3 * row.middle[k] / row.width), 2)],
                 middle=float(row.middle[k]),
                 left=float(row.left[k]),
                 weight=float(row.weight[k]),
                 moved=float(row.moved[k]),
-                level=int(level(1 - matched)),
-                own=bool(side.spans[unit, 0] >= 0),
+                level=int(colour_level(1 - quality)),
+                in_text=bool(side.spans[unit, 0] >= 0),
                 ribbons=tuple(ribbons[r] for r in np.flatnonzero(ends == k).tolist()),
             )
         )
-    return tuple(found)
+    return tuple(nodes)
 
 
 def _notes(
     view: View, shown: Sequence[Array], flow: Array, ends: tuple[Array, Array]
 ) -> tuple[str, ...]:
     notes = []
-    for name, side, units in zip(("hyp", "ref"), (view.hyp, view.ref), shown, strict=True):
-        if len(units) == MOST_UNITS < len(heaviest(side, len(side.names))):
+    names = ("hypothesis", "reference")
+    for name, side, units in zip(names, (view.hyp, view.ref), shown, strict=True):
+        if len(units) == MOST_UNITS < len(relevant_units(side, len(side.names))):
             notes.append(
-                f"Of the {len(side.names)} units of the {name} the {MOST_UNITS} that add most."
+                f"Only the {MOST_UNITS} units of the {name} that contribute most are shown,"
+                f" of {len(side.names)}."
             )
     many = int((flow > 0).sum())
     drawn, moving = float(flow[ends].sum()), float(flow.sum())
     if drawn < 0.999 * moving:
         share = percent(drawn / moving)
-        notes.append(f"The {len(ends[0])} strongest of {many} flows, {share} of what moves.")
+        notes.append(
+            f"Only the {len(ends[0])} largest of {many} flows are shown: {share} of the mass that"
+            " moves."
+        )
     return tuple(notes)
 
 
-def _room(name: str) -> float:
-    """Pixels that a name takes, about, and the space beside it."""
+def _name_width(name: str) -> float:
+    """The approximate width of a name in pixels, with the space beside it."""
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in name)
     return 14.0 + 7.4 * (len(name) - wide) + 13.5 * wide
+
+
+def is_right_to_left(text: str) -> bool:
+    """Whether a text is read from right to left, by its first strongly directional character."""
+    for character in text:
+        kind = unicodedata.bidirectional(character)
+        if kind in ("L", "R", "AL"):
+            return kind != "L"
+    return False

@@ -1,4 +1,4 @@
-"""The table of a study: metrics by sets with an average, the best and the second best marked."""
+"""The table of a study, metrics by sets, as cells with ranks, and printed at the terminal."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from freight.judge.study import Agreement, Study
+from freight.report.formatting import decimals
 from freight.transport.types import Array
 
 _STATISTICS = {
@@ -27,21 +28,21 @@ _STATISTICS = {
 }
 
 
-class Asked(Protocol):
-    """Whatever has asked for a statistic on a level: a study, or a tuning."""
+class StatisticOnLevel(Protocol):
+    """What computes a statistic on a level: a study, or the question of a tuning."""
 
     @property
     def level(self) -> str:
-        """As `judge` calls it."""
+        """The level's name in `judge`."""
 
     @property
     def statistic(self) -> str:
-        """As `judge` calls it."""
+        """The statistic's name in `judge`."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A number with its interval, where it has one; `place` is 1 for the best, 2 for the second."""
+    """A number and its interval, if any; `place` is 1 for the best of a column, then 2."""
 
     value: float
     low: float = np.nan
@@ -50,12 +51,12 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """Three decimals, or a dash for what could not be computed."""
+        """The number with three decimals, or a dash for nan."""
         return decimals(self.value)
 
     @property
     def interval(self) -> str:
-        """The interval, or nothing."""
+        """The interval, or an empty text."""
         if np.isnan(self.low) or np.isnan(self.high):
             return ""
         return f"{decimals(self.low)}\u2009–\u2009{decimals(self.high)}"
@@ -63,33 +64,36 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A metric's cells, one a column."""
+    """The cells of a metric or a system, one per column."""
 
-    metric: str
+    name: str
     cells: tuple[Cell, ...]
 
 
 def table_columns(study: Study) -> list[str]:
-    """What stands above the cells: sets, criteria or both, and the average of several."""
+    """The headings: sets, criteria or both, and "average" if there are several."""
     columns = [column_label(study, *key) for key in set_criteria(study)]
     return [*columns, "average"] if len(columns) > 1 else columns
 
 
 def table_rows(study: Study) -> list[Row]:
-    """A row a metric, in the order of the study; a metric without all its cells has no average."""
-    found = {(a.metric, a.set, a.human): a for a in study.agreements}
+    """One row per metric, in the order of the study; a metric that lacks a cell has no average."""
+    agreements = {(a.metric, a.set, a.human): a for a in study.agreements}
     keys = set_criteria(study)
-    cells = [[_cell(found.get((metric, *key))) for key in keys] for metric in study.metrics]
+    cells = [[_cell(agreements.get((metric, *key))) for key in keys] for metric in study.metrics]
     if len(keys) > 1:
         for row in cells:
             row.append(Cell(float(np.mean([cell.value for cell in row]))))
     signs = np.full(len(cells[0]) if cells else 0, 1.0 if higher_is_better(study) else -1.0)
-    marked = placed(cells, signs)
+    marked = rank_cells(cells, signs)
     return [Row(metric, row) for metric, row in zip(study.metrics, marked, strict=True)]
 
 
-def placed(cells: list[list[Cell]], signs: Array) -> list[tuple[Cell, ...]]:
-    """Rows of cells, of each column the best and the second marked; −1 is for the least."""
+def rank_cells(cells: list[list[Cell]], signs: Array) -> list[tuple[Cell, ...]]:
+    """The same cells with the best and second best of each column marked.
+
+    The sign of a column is −1 where lower is better.
+    """
     places = _places(np.array([[cell.value for cell in row] for row in cells]) * signs)
     return [
         tuple(replace(cell, place=int(place)) for cell, place in zip(row, ranks, strict=True))
@@ -98,12 +102,12 @@ def placed(cells: list[list[Cell]], signs: Array) -> list[tuple[Cell, ...]]:
 
 
 def set_criteria(study: Study) -> list[tuple[str, str]]:
-    """Every set and criterion that there is an agreement for, once, in order."""
+    """Every (set, criterion) that has an agreement, in order."""
     return list(dict.fromkeys((a.set, a.human) for a in study.agreements))
 
 
 def column_label(study: Study, name: str, human: str) -> str:
-    """The parts of a set's name and its criterion that tell it from the others."""
+    """The parts of a set's name and criterion that differ between columns."""
     sets, humans = ({key[k] for key in set_criteria(study)} for k in (0, 1))
     if len(sets) == 1 and len(humans) > 1:
         return human
@@ -113,30 +117,25 @@ def column_label(study: Study, name: str, human: str) -> str:
     return f"{name} · {human}" if len(humans) > 1 else name
 
 
-def statistic_name(study: Asked) -> str:
-    """The statistic as people say it."""
+def statistic_name(study: StatisticOnLevel) -> str:
+    """The usual name of the statistic."""
     return _STATISTICS.get(study.statistic, study.statistic)
 
 
-def level_name(study: Asked) -> str:
+def level_name(study: StatisticOnLevel) -> str:
     """The level as people say it."""
     return "preferences" if study.level == "darr" else f"{study.level} level"
 
 
-def higher_is_better(study: Asked) -> bool:
-    """True but for errors."""
+def higher_is_better(study: StatisticOnLevel) -> bool:
+    """Whether higher values of the statistic are better: all but the errors."""
     return study.statistic not in ("mse", "mae")
 
 
-def decimals(value: float) -> str:
-    """Three of them with a true minus sign; a dash for what is no number."""
-    return "–" if np.isnan(value) else f"{value:.3f}".replace("-", "−")
-
-
-def verdict(second: str, p: float) -> str:
-    """Whether the lead over the next is significant at 5 %, by a one-sided p-value."""
+def describe_lead(second: str, p: float) -> str:
+    """Whether the lead over the second best is significant at 5 %, by a one-sided p-value."""
     if np.isnan(p):
-        return f"Next comes {second}."
+        return f"The second best is {second}."
     shown = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
     return f"Its lead over {second} is {'' if p < 0.05 else 'not '}significant (one-sided {shown})."
 
@@ -148,7 +147,7 @@ def _cell(agreement: Agreement | None) -> Cell:
 
 
 def _places(values: Array) -> Array:
-    """By column: 1 for all that show the highest number, 2 for all that show the next."""
+    """By column: 1 for all that show the highest number, 2 for all that show the second highest."""
     shown = np.round(values, 3)
     places = np.zeros(shown.shape, dtype=int)
     for column, place in zip(shown.T, places.T, strict=True):
@@ -158,11 +157,13 @@ def _places(values: Array) -> Array:
     return places
 
 
+# The same at the terminal.
+
 _STYLES = {0: "", 1: "bold", 2: "underline"}
 
 
 def show_study(study: Study, console: Console, level: float = 0.05) -> None:
-    """Print all that there is to say in lines."""
+    """Print the tables, notes and signatures of a study."""
     for table in agreement_tables(study, console.width):
         console.print(table)
     if study.significance:
@@ -176,29 +177,29 @@ def show_study(study: Study, console: Console, level: float = 0.05) -> None:
 
 
 def agreement_tables(study: Study, width: int = 80) -> Iterator[Table]:
-    """Metrics by sets; where they do not fit side by side, in several tables."""
+    """Metrics by sets; several tables where the columns do not fit into the width."""
     names, rows = table_columns(study), table_rows(study)
-    shown = [[_shown(cell) for cell in row.cells] for row in rows]
+    shown = [[_cell_text(cell) for cell in row.cells] for row in rows]
     arrow = "↑" if higher_is_better(study) else "↓"
     title: str | None = f"{statistic_name(study)}{arrow}, {level_name(study)}"
-    longest = min(max(len(row.metric) for row in rows), width // 3)
+    longest = min(max(len(row.name) for row in rows), width // 3)
     widths = [
         max(cell_len(x) for text in column for x in (name, *text.plain.split("\n")))
         for name, column in zip(names, zip(*shown, strict=True), strict=True)
     ]
-    for part in _parts(widths, width - longest - 4):
+    for part in _fitting_columns(widths, width - longest - 4):
         table = Table(title=title, title_justify="left")
         table.add_column("metric", overflow="fold", min_width=longest)
         for name in names[part]:
             table.add_column(Text(name), justify="right", overflow="fold")
         for row, cells in zip(rows, shown, strict=True):
-            table.add_row(Text(row.metric), *cells[part])
+            table.add_row(Text(row.name), *cells[part])
         yield table
         title = None
 
 
-def _parts(widths: list[int], room: int) -> Iterator[slice]:
-    """As many columns at a time as there is room for, with three characters between them."""
+def _fitting_columns(widths: list[int], room: int) -> Iterator[slice]:
+    """Slices of columns that fit into the room, with three characters between columns."""
     start, used = 0, 0
     for k, width in enumerate(widths):
         if k > start and used + width + 3 > room:
@@ -208,8 +209,8 @@ def _parts(widths: list[int], room: int) -> Iterator[slice]:
     yield slice(start, len(widths))
 
 
-def _shown(cell: Cell) -> Text:
-    """The number, and its interval below it."""
+def _cell_text(cell: Cell) -> Text:
+    """The number with its interval below it."""
     text = Text()
     text.append(cell.text, _STYLES[cell.place])
     if cell.interval:
@@ -218,7 +219,7 @@ def _shown(cell: Cell) -> Text:
 
 
 def _brief(value: float) -> str:
-    """Two decimals without the 0 before them."""
+    """Two decimals without a leading zero."""
     return f"{value:.2f}".replace("0.", ".", 1).replace("-", "−")
 
 
@@ -226,7 +227,9 @@ def _significance_table(study: Study, level: float) -> Table:
     """Which metric agrees significantly better than which: its p-value, or in how many columns."""
     keys = [key for key in set_criteria(study) if key in study.significance]
     p = np.array([study.significance[key] for key in keys])
-    only = column_label(study, *keys[0]) if len(keys) == 1 else f"in how many of {len(keys)}"
+    only = (
+        column_label(study, *keys[0]) if len(keys) == 1 else f"number of columns out of {len(keys)}"
+    )
     title = f"Significant differences (one-sided p < {level:g}), {only}"
     table = Table(title=title, title_justify="left")
     table.add_column("metric", overflow="fold")
@@ -234,7 +237,7 @@ def _significance_table(study: Study, level: float) -> Table:
     for k, metric in enumerate(study.metrics):
         wins = (p[:, k] < level).sum(axis=0)
         beaten = [
-            f"{study.metrics[j]} ({_p_value(p[0, k, j]) if len(keys) == 1 else wins[j]})"
+            f"{study.metrics[j]} ({_p_text(p[0, k, j]) if len(keys) == 1 else wins[j]})"
             for j in np.argsort(-wins, kind="stable")
             if wins[j]
         ]
@@ -242,5 +245,5 @@ def _significance_table(study: Study, level: float) -> Table:
     return table
 
 
-def _p_value(p: float) -> str:
+def _p_text(p: float) -> str:
     return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".", 1)

@@ -1,5 +1,5 @@
 "use strict";
-// A heading sorts its table, once up and once down; numbers start with the highest.
+// A click on a heading sorts its table: numbers descending first, then ascending.
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   table.querySelectorAll("thead th").forEach((head, column) => {
@@ -19,7 +19,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
-// Of several views one is shown: the one chosen.
+// Of several views only the chosen one is shown.
 for (const chooser of document.querySelectorAll(".chooser")) {
   const select = chooser.querySelector("select");
   const show = () => {
@@ -29,7 +29,7 @@ for (const chooser of document.querySelectorAll(".chooser")) {
   chooser.hidden = false;
   show();
 }
-// An explanation is drawn once it is asked for: they are kept as text, by metric and row.
+// Explanations are kept as text, by metric and row, and drawn when they are opened.
 let explanations;
 const explanation = (key) => {
   explanations ??= JSON.parse(document.getElementById("explanations").textContent);
@@ -37,21 +37,21 @@ const explanation = (key) => {
 };
 for (const details of document.querySelectorAll("details[data-key]")) {
   details.addEventListener("toggle", () => {
-    if (details.open && !details.querySelector(".explanation")) details.append(explained(details.dataset.key));
+    if (details.open && !details.querySelector(".explanation")) details.append(drawExplanation(details.dataset.key));
   });
 }
-function explained(key) {
-  const box = made("div", "explanation");
-  box.innerHTML = explanation(key); // ours, with every text in it escaped
+function drawExplanation(key) {
+  const box = element("div", "explanation");
+  box.innerHTML = explanation(key); // rendered by our template, which escapes every text
   return box;
 }
-function made(name, style = "", text = "") {
-  const element = document.createElement(name);
-  if (style) element.className = style;
-  if (text) element.textContent = text;
-  return element;
+function element(name, style = "", text = "") {
+  const made = document.createElement(name);
+  if (style) made.className = style;
+  if (text) made.textContent = text;
+  return made;
 }
-// Many rows are data, of which a page is drawn at a time.
+// The rows of the listing are data; one page of them is drawn at a time.
 for (const table of document.querySelectorAll("table.paged")) {
   const PAGE = 50;
   const { rows, refs, flags, systems } = JSON.parse(document.getElementById("rows").textContent);
@@ -68,39 +68,39 @@ for (const table of document.querySelectorAll("table.paged")) {
   };
   let page = 0;
   let shown = rows;
-  let found;
+  let searchable;
 
   const place = ([, segment, system]) => (systems.length > 1 ? `${segment} ${systems[system]}` : `${segment}`);
   const number = (x) => (x === null ? "–" : x.toFixed(3).replace("-", "−"));
   function text(content) {
-    const box = content.trim() ? made("span", "", content) : made("em", "", "(nothing)");
+    const box = content.trim() ? element("span", "", content) : element("em", "", "(empty)");
     box.dir = "auto";
     return box;
   }
-  function detail(row) {
-    const list = made("dl", "texts");
+  function drawDetail(row) {
+    const list = element("dl", "texts");
     const add = (label, content) => {
-      const cell = made("dd");
+      const cell = element("dd");
       cell.append(text(content));
-      list.append(made("dt", "", label), cell);
+      list.append(element("dt", "", label), cell);
     };
     add("hypothesis", row[5]);
     refs[row[6]].forEach((ref) => add("reference", ref));
     row[4].forEach((flag) => add("flag", flags[flag]));
-    const cell = made("td");
+    const cell = element("td");
     cell.colSpan = heads.length;
     cell.append(list);
     labels.forEach((label, metric) => {
-      if (explanation(`${metric}:${row[0]}`)) cell.append(made("h4", "", label), explained(`${metric}:${row[0]}`));
+      if (explanation(`${metric}:${row[0]}`)) cell.append(element("h4", "", label), drawExplanation(`${metric}:${row[0]}`));
     });
-    const line = made("tr", "opened");
+    const line = element("tr", "opened");
     line.append(cell);
     return line;
   }
-  function drawn(row) {
-    const line = made("tr");
-    const head = made("th");
-    const opener = made("button", "opener", `${row[1]}`);
+  function drawRow(row) {
+    const line = element("tr");
+    const head = element("th");
+    const opener = element("button", "opener", `${row[1]}`);
     head.scope = "row";
     opener.type = "button";
     opener.setAttribute("aria-expanded", "false");
@@ -108,17 +108,17 @@ for (const table of document.querySelectorAll("table.paged")) {
     opener.addEventListener("click", () => {
       const open = opener.getAttribute("aria-expanded") === "true";
       if (open) line.nextElementSibling.remove();
-      else line.after(detail(row));
+      else line.after(drawDetail(row));
       opener.setAttribute("aria-expanded", `${!open}`);
     });
     head.append(opener);
     line.append(head);
-    if (systems.length > 1) line.append(made("td", "", systems[row[2]]));
-    row[3].forEach((score) => line.append(made("td", "number", number(score))));
+    if (systems.length > 1) line.append(element("td", "", systems[row[2]]));
+    row[3].forEach((score) => line.append(element("td", "number", number(score))));
     [row[5], refs[row[6]][0]].forEach((content, k) => {
-      const cell = made("td", "snippet");
+      const cell = element("td", "snippet");
       cell.append(text(content.slice(0, 300)));
-      if (!k && row[4].length) cell.append(made("small", "flagged", row[4].map((flag) => flags[flag]).join("; ")));
+      if (!k && row[4].length) cell.append(element("small", "flagged", row[4].map((flag) => flags[flag]).join("; ")));
       line.append(cell);
     });
     return line;
@@ -127,22 +127,22 @@ for (const table of document.querySelectorAll("table.paged")) {
     const last = Math.max(0, Math.ceil(shown.length / PAGE) - 1);
     page = Math.min(Math.max(page, 0), last);
     const from = page * PAGE;
-    table.tBodies[0].replaceChildren(...shown.slice(from, from + PAGE).map(drawn));
+    table.tBodies[0].replaceChildren(...shown.slice(from, from + PAGE).map(drawRow));
     pager.querySelector("[role=status]").textContent = shown.length
       ? `${(from + 1).toLocaleString("en")}–${Math.min(from + PAGE, shown.length).toLocaleString("en")} of ${shown.length.toLocaleString("en")}`
-      : "no segment is like that";
+      : "no matching segments";
     for (const name of ["first", "back"]) pager.querySelector(`[name=${name}]`).disabled = page === 0;
     for (const name of ["on", "last"]) pager.querySelector(`[name=${name}]`).disabled = page === last;
   }
-  function choose() {
+  function applyFilters() {
     const chosen = new FormData(form);
     const words = (chosen.get("text") ?? "").toLowerCase();
     const system = chosen.get("system") ?? "";
     const flag = chosen.get("flag") ?? "";
-    found ??= rows.map((row) => [row[5], ...refs[row[6]]].join("\n").toLowerCase());
+    searchable ??= rows.map((row) => [row[5], ...refs[row[6]]].join("\n").toLowerCase());
     shown = rows.filter(
       (row, k) =>
-        (!words || found[k].includes(words)) &&
+        (!words || searchable[k].includes(words)) &&
         (system === "" || row[2] === +system) &&
         (flag === "" || (flag === "any" ? row[4].length > 0 : row[4].includes(+flag))),
     );
@@ -169,10 +169,10 @@ for (const table of document.querySelectorAll("table.paged")) {
       const first = !head.ariaSort;
       heads.forEach((other) => other.removeAttribute("aria-sort"));
       head.ariaSort = rising || (first && !/^\d+$/.test(head.dataset.by)) ? "ascending" : "descending";
-      choose();
+      applyFilters();
     });
   }
-  form.addEventListener("input", choose);
+  form.addEventListener("input", applyFilters);
   form.addEventListener("submit", (event) => event.preventDefault());
   const steps = { first: () => 0, back: () => page - 1, on: () => page + 1, last: () => Infinity };
   for (const button of pager.querySelectorAll("button")) {
@@ -184,7 +184,7 @@ for (const table of document.querySelectorAll("table.paged")) {
   for (const pick of document.querySelectorAll(".pick")) {
     pick.addEventListener("click", () => {
       form.elements.flag.value = pick.dataset.flag;
-      choose();
+      applyFilters();
       form.elements.flag.focus();
     });
   }

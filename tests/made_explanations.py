@@ -1,4 +1,4 @@
-"""Explanations made by hand, of words that are as far apart as their letters: no encoder needed."""
+"""Explanations made without an encoder: the cost between two words is that of their letters."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from freight.transport.types import Array, Problem
 LAZY = Problem(0.23, 0.31, 0.009)
 
 
-def explained(
+def explain_transport(
     hyp: str,
     ref: str,
     problem: Problem = LAZY,
     references: Sequence[str] = (),
     words: str = r"\w+|[^\w\s]",
 ) -> Explanation:
-    """As a metric would explain it whose score is what moving costs."""
-    view = viewed(hyp, ref, problem, words)
-    score = float(view.hyp.shares.sum() + view.ref.shares.sum())
+    """An explanation of a score that is the transport cost."""
+    view = make_view(hyp, ref, problem, words)
+    score = float(view.hyp.contributions.sum() + view.ref.contributions.sum())
     given = (ref, *references)
     return Explanation(
         metric="lazy-emd",
@@ -41,20 +41,20 @@ def explained(
     )
 
 
-def greedy(hyp: str, ref: str) -> Explanation:
-    """As a metric would whose score is the mean of precision and recall, higher being better."""
-    view = viewed(hyp, ref, Problem(ref=0.0))
-    back = viewed(hyp, ref, Problem(hyp=0.0))
+def explain_greedy(hyp: str, ref: str) -> Explanation:
+    """An explanation of the mean of precision and recall, where higher is better."""
+    view = make_view(hyp, ref, Problem(ref=0.0))
+    back = make_view(hyp, ref, Problem(hyp=0.0))
     plans = tuple(
         replace(one.plans[0], name=name) for one, name in ((view, "precision"), (back, "recall"))
     )
     sides = {
-        "hyp": replace(view.hyp, shares=-view.hyp.shares),
-        "ref": replace(back.ref, shares=-back.ref.shares),
+        "hyp": replace(view.hyp, contributions=-view.hyp.contributions),
+        "ref": replace(back.ref, contributions=-back.ref.contributions),
     }
-    score = 1.0 + float(sides["hyp"].shares.sum() + sides["ref"].shares.sum())
+    score = 1.0 + float(sides["hyp"].contributions.sum() + sides["ref"].contributions.sum())
     return replace(
-        explained(hyp, ref),
+        explain_transport(hyp, ref),
         metric="mean",
         column=Column("f1", True, 1.0, 0.0),
         scores={"f1": score},
@@ -64,21 +64,20 @@ def greedy(hyp: str, ref: str) -> Explanation:
     )
 
 
-def blended(hyp: str, ref: str) -> Explanation:
-    """As a metric would that weighs words and pairs of words, by meaning and by order."""
+def explain_blend(hyp: str, ref: str) -> Explanation:
+    """An explanation of a blend of unigrams and bigrams, whose cost has two terms."""
     views = []
     for name, words in (("unigrams", r"\w+"), ("bigrams", r"\w+(?=(\s+\w+))")):
-        view = viewed(hyp, ref, Problem(), words)
+        view = make_view(hyp, ref, Problem(), words)
         halves = {
-            side: replace(getattr(view, side), shares=getattr(view, side).shares / 2)
+            side: replace(getattr(view, side), contributions=getattr(view, side).contributions / 2)
             for side in ("hyp", "ref")
         }
         terms = {"meaning": 0.7 * view.cost, "order": 0.3 * view.cost}
         views.append(replace(view, name=name, weight=0.5, terms=terms, **halves))
-    score = float(sum(side.shares.sum() for view in views for side in (view.hyp, view.ref)))
-    made = explained(hyp, ref)
+    score = float(sum(side.contributions.sum() for view in views for side in (view.hyp, view.ref)))
     return replace(
-        made,
+        explain_transport(hyp, ref),
         metric="std",
         column=Column("distance", False, 0.0, 1.0),
         scores={"distance": score},
@@ -87,7 +86,7 @@ def blended(hyp: str, ref: str) -> Explanation:
     )
 
 
-def viewed(hyp: str, ref: str, problem: Problem = LAZY, words: str = r"\w+|[^\w\s]") -> View:
+def make_view(hyp: str, ref: str, problem: Problem = LAZY, words: str = r"\w+|[^\w\s]") -> View:
     spans = [
         np.array(
             [(m.start(), max(m.end(), m.end(m.lastindex or 0))) for m in re.finditer(words, t)]
@@ -95,7 +94,7 @@ def viewed(hyp: str, ref: str, problem: Problem = LAZY, words: str = r"\w+|[^\w\
         for t in (hyp, ref)
     ]
     names = [tuple(t[a:b] for a, b in s.tolist()) for t, s in zip((hyp, ref), spans, strict=True)]
-    cost = np.array([[_apart(a, b) for b in names[1]] for a in names[0]])
+    cost = np.array([[_letter_distance(a, b) for b in names[1]] for a in names[0]])
     weights = [np.full(len(n), 1 / len(n)) for n in names]
     flow = solve(problem, cost, *weights).flow
     paid = cost * flow
@@ -107,14 +106,20 @@ def viewed(hyp: str, ref: str, problem: Problem = LAZY, words: str = r"\w+|[^\w\
 
 
 def _side(
-    text: str, names: tuple[str, ...], spans: Array, weights: Array, shares: Array, moved: Array
+    text: str,
+    names: tuple[str, ...],
+    spans: Array,
+    weights: Array,
+    contributions: Array,
+    moved: Array,
 ) -> Side:
-    price = 2 * shares / np.maximum(moved, 1e-12)
-    found = np.minimum(moved / weights, 1.0)
-    matched = np.clip(1 - price, 0, 1) * found
-    return Side(text, names, spans, weights, shares, matched, np.maximum(weights - moved, 0))
+    cost = 2 * contributions / np.maximum(moved, 1e-12)
+    quality = np.clip(1 - cost, 0, 1) * np.minimum(moved / weights, 1.0)
+    unmatched = np.maximum(weights - moved, 0)
+    return Side(text, names, spans, weights, contributions, quality, unmatched)
 
 
-def _apart(one: str, other: str) -> float:
+def _letter_distance(one: str, other: str) -> float:
+    """One minus the Jaccard similarity of the letter bigrams."""
     a, b = ({w[k : k + 2] for k in range(-1, len(w))} for w in (one.lower(), other.lower()))
     return 1 - len(a & b) / len(a | b)
