@@ -15,7 +15,7 @@ from freight.transport.types import Array, Problem
 
 
 def side(
-    text: str, contributions: Any = None, unmatched_mass: Any = None, matched: Any = None
+    text: str, contributions: Any = None, unmatched_mass: Any = None, match_quality: Any = None
 ) -> Side:
     names = tuple(text.split())
     ends = np.cumsum([len(name) + 1 for name in names]) - 1
@@ -23,7 +23,7 @@ def side(
     count = len(names)
     numbers = [
         np.zeros(count) if x is None else np.array(x)
-        for x in (contributions, matched, unmatched_mass)
+        for x in (contributions, match_quality, unmatched_mass)
     ]
     weights = np.full(count, 1 / count)
     return Side(text, names, np.stack((starts, ends), axis=1), weights, *numbers)

@@ -190,7 +190,8 @@ def _lead(scored: ScoredCorpus) -> tuple[str, str]:
 def _describe_interval(interval: Interval) -> str:
     if np.isnan(interval.low):
         return ""
-    return f", with a 95 % confidence interval from {decimals(interval.low)} to {decimals(interval.high)}"
+    low, high = decimals(interval.low), decimals(interval.high)
+    return f", with a 95 % confidence interval from {low} to {high}"
 
 
 def _system_table(scored: ScoredCorpus) -> tuple[list[str], list[Row]]:

@@ -193,7 +193,9 @@ def _fold_table(tuned: TuningResult) -> Table:
 
 
 def _p_value_table(study: Study) -> Table:
-    table = Table("set", "against", "one-sided p", title=f"Significance of the gain of {study.metrics[0]}")
+    table = Table(
+        "set", "against", "one-sided p", title=f"Significance of the gain of {study.metrics[0]}"
+    )
     for row in _p_values(study):
         table.add_row(*map(Text, row))
     return table
