@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -14,7 +15,7 @@ from freight.data.files import rows
 from freight.data.tables import TableWriter
 from freight.errors import InvalidInput
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"hyp": 'He said "no", twice', "ref": "He refused,\nand again"},
     {"hyp": "", "ref": "naïve 🦖"},
     {"hyp": "NaN", "ref": "null"},
@@ -22,7 +23,7 @@ ROWS = [
 FLAT = [(row["hyp"], [row["ref"]]) for row in ROWS]
 
 
-def write(path: Path, rows: list[dict[str, object]]) -> None:
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
     opened = gzip.open if path.suffix == ".gz" else open
     kind = path.name.split(".")[1]
     if kind == "parquet":

@@ -62,6 +62,7 @@ def test_what_is_found_does_not_depend_on_the_size_of_a_block(
     monkeypatch.setattr("freight.judge.significance.BLOCK", 1000)
     parts = bootstrap_errors(near, human, resamples=100)
     for kind, found in whole.items():
+        assert found.low < found.value < found.high
         assert parts[kind] == pytest.approx(found, rel=1e-12)
 
 
@@ -87,8 +88,9 @@ def test_paired_test_is_what_scipy_says(error: str) -> None:
 
 
 def test_the_same_metric_twice_is_no_difference() -> None:
-    human, near, _ = three()
+    human, near, far = three()
     assert paired_test(near, near, human) == (0, 0, 1, 1)
+    assert max(paired_test(near, far, human)[2:]) < 0.01
 
 
 def test_more_bootstraps_make_the_bootstrap_t_test_surer_of_nothing() -> None:

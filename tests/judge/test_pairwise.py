@@ -35,6 +35,8 @@ def test_tau_turns_over_with_the_metric_or_the_pairs(metric: list[int], seed: in
     rng, scores = np.random.default_rng(seed), np.array(metric, float)
     pairs = np.array([rng.choice(len(scores), 2, replace=False) for _ in range(15)])
     tau = darr_tau(scores, pairs)
+    concordant = int((scores[pairs[:, 0]] > scores[pairs[:, 1]]).sum())
+    assert tau == pytest.approx((2 * concordant - 15) / 15)
     assert darr_tau(-scores, pairs) == pytest.approx(-tau)
     assert darr_tau(scores, pairs[:, ::-1]) == pytest.approx(-tau)
     assert darr_tau(np.exp(scores), rng.permutation(pairs)) == tau
@@ -49,6 +51,7 @@ def test_a_pair_counts_as_often_as_it_was_drawn() -> None:
     draws = Draws(rng.integers(0, 3, (3, 8)) + 0.0, rng.integers(0, 3, (3, 5)) + 0.0)
     statistic = Preferences.of(pairs, 40, segments, systems)
     found = statistic(statistic.sample.scores(metric), draws)
+    assert len(set(found.tolist())) == 3
     for k in range(3):
         times = draws.segments[k, segments[pairs[:, 0]]]
         times = times * draws.systems[k, systems[pairs]].prod(axis=1)
@@ -70,7 +73,7 @@ def test_accuracy_worked_by_hand() -> None:
     human, metric = np.array([1, 1, 2, 3.0]), np.array([1.0, 1.25, 2.0, 1.875])
     segments = np.zeros(4)
     assert pairwise_accuracy(metric, human, segments) == pytest.approx((5 / 6, 0.25))
-    assert pairwise_accuracy(metric, human, segments, epsilon=0.0) == (pytest.approx(4 / 6), 0.0)
+    assert pairwise_accuracy(metric, human, segments, epsilon=0.0) == pytest.approx((4 / 6, 0.0))
     # A tie of one: all that people ordered is lost but what the metric put further apart.
     assert pairwise_accuracy(metric, human, segments, epsilon=1.0).value == pytest.approx(1 / 6)
 
@@ -120,6 +123,7 @@ def test_drawing_an_input_twice_counts_it_twice() -> None:
     rows = np.concatenate([np.flatnonzero(here) for here, _ in copies])
     names = np.concatenate([np.full(here.sum(), name) for here, name in copies])
     expected = pairwise_accuracy(metric[rows], human[rows], names).value
+    assert expected != pytest.approx(pairwise_accuracy(metric, human, segments).value)
     assert statistic(statistic.sample.scores(metric), draws)[0] == pytest.approx(expected)
 
 
@@ -127,7 +131,7 @@ def test_a_perfect_metric_and_one_that_says_nothing() -> None:
     human, _, segments, systems = ratings(5)
     for level in ("segment", "text", "system"):
         found = pairwise_accuracy(human, human, segments, systems, level=level)
-        assert found == (pytest.approx(1.0), 0.0)
+        assert found == pytest.approx((1.0, 0.0))
     tied = pairwise_accuracy(np.ones_like(human), human, segments).value
     assert tied == pytest.approx(plainly(np.ones_like(human), human, segments, 0.0))
 
@@ -161,8 +165,8 @@ def test_soft_accuracy_does_not_see_the_order_of_systems_or_rows() -> None:
     backwards = soft_pairwise_accuracy(metric, human, segments, -systems)
     assert backwards == pytest.approx(found)
     order = np.random.default_rng(0).permutation(len(human))
-    shuffled = (x[order] for x in (metric, human, segments, systems))
-    assert soft_pairwise_accuracy(*shuffled) == pytest.approx(found)
+    rows = metric[order], human[order], segments[order], systems[order]
+    assert soft_pairwise_accuracy(*rows) == pytest.approx(found)
     assert soft_pairwise_accuracy(metric, human, segments, systems, seed=1) != found
 
 

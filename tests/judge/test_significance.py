@@ -117,6 +117,9 @@ def test_a_scale_is_no_difference(name: str, over: str) -> None:
     test = permutation_test(statistic, data.metrics[0], 4 * data.metrics[0] + 8, over, resamples=20)
     assert test.value == pytest.approx(0)
     assert test.p == 1
+    turned = permutation_test(statistic, data.metrics[0], -data.metrics[0], over, resamples=20)
+    assert turned.value > 0
+    assert turned.p < 1
 
 
 @every_statistic
@@ -145,6 +148,7 @@ def test_permutation_matrix_holds_the_tests_of_pairs() -> None:
             == permutation_test(statistic, data.metrics[i], data.metrics[j], resamples=100).p
         )
     assert np.isnan(np.diag(found)).all()
+    assert len(np.unique(found[~np.isnan(found)])) > 2
 
 
 @pytest.mark.parametrize(
@@ -155,7 +159,9 @@ def test_permutation_is_uniform_where_metrics_are_equally_good(name: str, over: 
     found = []
     for seed in range(150):
         data = ratings(seed, segments=15, systems=5, noise=(1.0, 1.0))
-        found.append(permutation_test(STATISTICS[name](data), *data.metrics, over, resamples=99).p)
+        first, second = data.metrics
+        test = permutation_test(STATISTICS[name](data), first, second, over, resamples=99)
+        found.append(test.p)
     assert stats.kstest(found, "uniform").pvalue > 0.001
     assert np.mean(np.array(found) <= 0.1) < 0.2
 

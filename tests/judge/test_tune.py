@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,15 +16,15 @@ from freight.core.types import Cloud, Progress
 from freight.data.judgements import Judgements
 from freight.encoders.hashed import Hashed
 from freight.errors import InvalidInput, MissingPart
-from freight.judge.search import Choices, Range, grid_settings, parse_space
+from freight.judge.search import Choices, Dimension, Range, grid_settings, parse_space
 from freight.judge.tuning import TRYING, tune
 from studies import preferred, rated
 
-HASHED = {"encoder": "hashed"}
-GRID = {"hyp": Choices((0.1, 0.4, 1.6)), "ref": Choices((0.2, 0.8))}
+HASHED: dict[str, Any] = {"encoder": "hashed"}
+GRID: dict[str, Dimension] = {"hyp": Choices((0.1, 0.4, 1.6)), "ref": Choices((0.2, 0.8))}
 
 
-def made_by(name: str, pair: str = "", **settings: object) -> Judgements:
+def made_by(name: str, pair: str = "", **settings: Any) -> Judgements:
     """Ratings that are the scores of lazy-emd under these settings, with a little noise."""
     judged = rated(name, 20, 4, ("quality",))
     scores = freight.load("lazy-emd", **HASHED, **settings).score(judged.hyps, judged.refs)
@@ -182,7 +183,7 @@ def test_what_cannot_be_tried_is_counted() -> None:
     assert [note for note in found.notes if "1 settings could not be tried" in note]
 
 
-MISTAKES = {
+MISTAKES: dict[str, tuple[dict[str, Dimension], dict[str, Any], str]] = {
     "parameter": ({"speed": Choices((1,))}, {}, "lazy-emd has no parameter 'speed'"),
     "nothing": ({}, {}, "say what to search"),
     "twice": (GRID, {"settings": {"hyp": 1.0}}, "hyp is both set and searched"),
@@ -197,9 +198,10 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_are_named(mistake: str) -> None:
     space, options, message = MISTAKES[mistake]
-    settings = {**HASHED, **options.pop("settings", {})} if "settings" in options else HASHED
+    settings = {**HASHED, **options.get("settings", {})}
+    others = {name: value for name, value in options.items() if name != "settings"}
     with pytest.raises(InvalidInput, match=message):
-        tune("lazy-emd", space, made_by("one"), (), settings, **options)  # type: ignore[arg-type]
+        tune("lazy-emd", space, made_by("one"), (), settings, **others)
 
 
 def test_grids() -> None:
@@ -293,7 +295,7 @@ class Counting(Hashed):
         return super().encode(texts, layers, progress)
 
 
-SETTINGS = [
+SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("lazy-emd", {}),
     ("lazy-emd", {"hyp": 1.0, "column": "objective"}),
     ("lazy-emd", {"layer": 2, "unit": "words", "mass": "norm"}),

@@ -7,7 +7,13 @@ from scipy import stats
 import freight
 from freight.core.result import Column, Result
 from freight.data.corpus import RowOrigins
-from freight.judge.systems import rank_systems, system_scores
+from freight.errors import InvalidInput
+from freight.judge.systems import (
+    compare_with_baseline,
+    rank_systems,
+    resampled_scores,
+    system_scores,
+)
 from ratings import Floats
 
 
@@ -91,3 +97,35 @@ def test_scores_that_are_no_means() -> None:
         assert score.value == pytest.approx(metric.score(hyps, refs).system["score"])
         assert score.low <= score.value <= score.high
     assert found.p_values[0, 1] < 0.05
+
+
+def test_approximate_randomization_is_scipys_two_sided_permutation_test() -> None:
+    rng = np.random.default_rng(1)
+    one, other = rng.normal(0.2, 1, 60), rng.normal(0, 1, 60)
+    result = result_of(np.stack((one, other), 1).ravel())
+    found = compare_with_baseline(result, places_of(2, 60), "ar", 20_000)[0]
+    expected = stats.permutation_test(
+        (one, other),
+        lambda a, b, axis: (a - b).mean(axis=axis),
+        permutation_type="samples",
+        n_resamples=20_000,
+        vectorized=True,
+        rng=rng,
+    )
+    assert np.isnan(found.p_values[0])
+    assert found.p_values[1] == pytest.approx(expected.pvalue, abs=0.015)
+
+
+def test_the_paired_bootstrap_counts_centred_differences_beyond_the_observed_one() -> None:
+    rng = np.random.default_rng(2)
+    one, other = rng.normal(0.3, 1, 40), rng.normal(0, 1, 40)
+    origins = places_of(2, 40)
+    result = result_of(np.stack((one, other), 1).ravel())
+    found = compare_with_baseline(result, origins, "bs", 500, seed=4)[0]
+    drawn = [resampled_scores(result_of(side), 500, seed=4)[:, 0] for side in (one, other)]
+    differences = np.abs(drawn[1] - drawn[0])
+    beyond = differences - differences.mean() > abs(other.mean() - one.mean())
+    assert found.p_values[1] == pytest.approx((1 + beyond.sum()) / 501)
+    assert 0 < found.p_values[1] < 1
+    with pytest.raises(InvalidInput, match="test='t'; there is bs, ar"):
+        compare_with_baseline(result, origins, "t")
