@@ -64,8 +64,8 @@ def main() -> None:
     rng = np.random.default_rng(0)
     rng.shuffle(costs)
     costs = costs[: 2000 // share]
-    rows = exact(costs) + lazy(costs, 200 // share) + unblurred(costs, 40 // share)
-    rows += barycentres(rng, 100 // share)
+    rows = exact(costs) + lazy(costs, 200 // share) + relaxed(costs, 40 // share)
+    rows += barycenters(rng, 100 // share)
     grown = growth(rng)
     failures, count = stress(12_000 // share)
     show(source, rows, grown, failures, count)
@@ -74,7 +74,7 @@ def main() -> None:
         "rows": [asdict(row) for row in rows],
         "growth": grown,
         "stress": {"problems": count, "failures": failures},
-        "bytes a problem over 8nm": memory(),
+        "bytes per problem over 8nm": memory(),
     }
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps(report, indent=1))
@@ -204,7 +204,9 @@ def exact(costs: list[Array]) -> list[Row]:
         return float(ot.emd2(hyp, ref, cost))
 
     return [
-        compare(f"exact, held, {mass} mass", Problem(), weigh(costs, mass), peer, "transport")
+        compare(
+            f"exact, hard marginals, {mass} mass", Problem(), weigh(costs, mass), peer, "transport"
+        )
         for mass in MASSES
     ]
 
@@ -213,35 +215,36 @@ def lazy(costs: list[Array], few: int) -> list[Row]:
     rows = []
     for penalties in LAZY:
 
-        def peer(cost: Array, hyp: Array, ref: Array, prices: Any = penalties) -> float:
+        def peer(cost: Array, hyp: Array, ref: Array, pair: Any = penalties) -> float:
             plan = ot.unbalanced.sinkhorn_unbalanced(
-                hyp, ref, cost, 0.009, prices, method="sinkhorn", reg_type="entropy",
+                hyp, ref, cost, 0.009, pair, method="sinkhorn", reg_type="entropy",
                 numItermax=100_000, stopThr=1e-9,
             )  # fmt: skip
             return float((plan * cost).sum())
 
-        name = f"entropic, priced {penalties}"
+        name = f"entropic, KL-relaxed {penalties}"
         problems = weigh(costs, "exponential")
         rows.append(compare(name, Problem(*penalties, 0.009), problems, peer, "transport", few))
     return rows
 
 
-def unblurred(costs: list[Array], few: int) -> list[Row]:
+def relaxed(costs: list[Array], few: int) -> list[Row]:
     def peer(cost: Array, hyp: Array, ref: Array) -> float:
         plan = ot.unbalanced.mm_unbalanced(
             hyp, ref, cost, (0.23, 0.31), div="kl", numItermax=20_000, stopThr=1e-12
         )
-        prices = (
+        penalties = (
             p * (s[s > 0] * np.log(s[s > 0] / w[s > 0])).sum() + p * (w - s).sum()
             for p, s, w in ((0.23, plan.sum(1), hyp), (0.31, plan.sum(0), ref))
         )
-        return float((plan * cost).sum() + sum(prices))
+        return float((plan * cost).sum() + sum(penalties))
 
     problems = weigh(costs, "exponential")
-    return [compare("no blur, priced", Problem(0.23, 0.31), problems, peer, "objective", few)]
+    name = "exact, KL-relaxed (0.23, 0.31)"
+    return [compare(name, Problem(0.23, 0.31), problems, peer, "objective", few)]
 
 
-def barycentres(rng: np.random.Generator, texts: int) -> list[Row]:
+def barycenters(rng: np.random.Generator, texts: int) -> list[Row]:
     """Layers of an encoder's width, uniform and unequal mass, from the same start."""
     rows = []
     for mass in ("uniform", "exponential"):
@@ -252,11 +255,11 @@ def barycentres(rng: np.random.Generator, texts: int) -> list[Row]:
                 drift.append(0.9 * drift[-1] + 0.4 * rng.normal(size=(size, 384)))
             layers.append(unit(np.stack(drift)))
             weights.append(MASSES[mass](int(size), rng))
-        rows.append(barycentre_row(mass, layers, weights, sizes))
+        rows.append(barycenter_row(mass, layers, weights, sizes))
     return rows
 
 
-def barycentre_row(mass: str, layers: list[Array], weights: list[Array], sizes: Array) -> Row:
+def barycenter_row(mass: str, layers: list[Array], weights: list[Array], sizes: Array) -> Row:
     points = np.zeros((len(layers), 5, sizes.max(), 384))
     masses = np.zeros((len(layers), sizes.max()))
     for k, size in enumerate(sizes):
@@ -275,7 +278,7 @@ def barycentre_row(mass: str, layers: list[Array], weights: list[Array], sizes: 
         return float(np.mean([ot.emd2(even, weight, ot.dist(cloud, layer)) for layer in stack]))
 
     freight.set_threads(1)
-    found = freight.barycenter(points, masses, sizes)
+    solved = freight.barycenter(points, masses, sizes)
     start = time.process_time()
     clouds = [peer(*pair) for pair in zip(layers, weights, strict=True)]
     theirs = (time.process_time() - start) / len(layers)
@@ -285,11 +288,11 @@ def barycentre_row(mass: str, layers: list[Array], weights: list[Array], sizes: 
     together = seconds(lambda: freight.barycenter(points, masses, sizes), time.perf_counter)
     freight.set_threads(1)
     worse = max(
-        float(found.objective[k]) - value(cloud, layers[k], weights[k])
+        float(solved.objective[k]) - value(cloud, layers[k], weights[k])
         for k, cloud in enumerate(clouds)
     )
     mine /= len(layers)
-    name = f"barycentre, {mass} mass (error: objective over POT's)"
+    name = f"barycenter, {mass} mass (error: objective over POT's)"
     return Row(name, len(layers), 1 / mine, 1 / theirs, theirs / mine, alone / together, worse)
 
 
@@ -321,9 +324,9 @@ def growth(rng: np.random.Generator) -> list[dict[str, float]]:
 
 
 def stress(count: int) -> tuple[int, int]:
-    """Hard problems at every penalty and blur; a failure is no convergence or too large a gap."""
+    """Count the difficult problems, of all penalties and epsilons, that fail to reach their gap."""
     rng = np.random.default_rng(3)
-    prices: list[Callable[[int, int], Array]] = [
+    kinds: list[Callable[[int, int], Array]] = [
         lambda n, m: clustered(n, m, rng),
         lambda n, m: np.full((n, m), rng.uniform(0, 2)),
         lambda n, m: np.zeros((n, m)),
@@ -338,7 +341,7 @@ def stress(count: int) -> tuple[int, int]:
                 for _ in range(64):
                     n, m = rng.integers(1, 45, 2)
                     mass = [10.0 ** rng.uniform(-10, 0, k) for k in (n, m)]
-                    cost = prices[rng.integers(len(prices))](n, m)
+                    cost = kinds[rng.integers(len(kinds))](n, m)
                     triples.append((cost, mass[0] / mass[0].sum(), mass[1] / mass[1].sum()))
                 for _, data in batches(triples, 64):
                     plans = freight.solve(Problem(hyp, ref, epsilon), *data, strict=False)
@@ -353,9 +356,9 @@ def disagrees(plans: freight.Plans, data: tuple[Array, ...]) -> bool:
     """Whether the first plan of a batch is off POT's, where POT gets to an answer in time."""
     n, m = data[3][0], data[4][0]
     cost, hyp, ref = data[0][0, :n, :m], data[1][0, :n], data[2][0, :m]
-    prices = plans.problem.hyp, plans.problem.ref
+    penalties = plans.problem.hyp, plans.problem.ref
     plan, log = ot.unbalanced.sinkhorn_unbalanced(
-        hyp, ref, cost, plans.problem.epsilon, prices, method="sinkhorn", reg_type="entropy",
+        hyp, ref, cost, plans.problem.epsilon, penalties, method="sinkhorn", reg_type="entropy",
         numItermax=20_000, stopThr=1e-12, log=True,
     )  # fmt: skip
     arrived = np.isfinite(plan).all() and plan.sum() > 0 and min(log["err"], default=1) <= 1e-12
@@ -363,7 +366,7 @@ def disagrees(plans: freight.Plans, data: tuple[Array, ...]) -> bool:
 
 
 def memory() -> float:
-    """What solving adds at its peak, in units of 8nm bytes a problem, the caller's cost aside."""
+    """The peak of what solving allocates, in units of 8nm bytes per problem."""
     rng = np.random.default_rng(4)
     pairs, n = 2000, 40
     cost = rng.uniform(0, 2, (pairs, n, n))
@@ -401,7 +404,7 @@ def show(
         table.add_row(*(f"{x:.1e}" if k == "error" else f"{x:,.1f}" for k, x in line.items()))
     console.print(table)
     console.print(f"stress: {failures} failures in {count} problems")
-    console.print(f"memory beside the caller's: {memory():.2f} x 8nm bytes a problem")
+    console.print(f"memory beside the caller's: {memory():.2f} x 8nm bytes per problem")
 
 
 if __name__ == "__main__":

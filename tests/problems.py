@@ -1,11 +1,27 @@
-"""Problems to test solvers with: random ones, hard ones, and ones whose answer is known."""
+"""Problems to test solvers with: random, difficult, and with known answers."""
 
 import math
 
 import numpy as np
+import pytest
+import torch
 from numpy.typing import NDArray
 
+from freight import Problem
+
 Floats = NDArray[np.float64]
+
+ENTROPIC = [
+    Problem(0.23, 0.31, 0.009),
+    Problem(0.009, 0.95, 0.009),
+    Problem(2.0, 2.0, 0.02),
+    Problem(ref=0.3, epsilon=0.02),
+    Problem(hyp=0.3, epsilon=0.02),
+    Problem(epsilon=0.05),
+    Problem(hyp=0, epsilon=0.02),
+    Problem(hyp=0.2, ref=0, epsilon=0.02),
+]
+"""One of each kind of entropic problem."""
 
 
 def random_batch(
@@ -15,6 +31,15 @@ def random_batch(
     rng = np.random.default_rng(seed)
     cost = rng.uniform(0.0, 2.0, (pairs, n, m))
     return cost, rng.dirichlet(np.ones(n), pairs), rng.dirichlet(np.ones(m), pairs)
+
+
+def random_tensors(
+    device: str = "cpu", dtype: torch.dtype = torch.float64, **kwargs: int
+) -> list[torch.Tensor]:
+    """The random batch on a device, which skips the test where there is none."""
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device on this machine")
+    return [torch.tensor(x, device=device, dtype=dtype) for x in random_batch(**kwargs)]
 
 
 def clustered(n: int, m: int, rng: np.random.Generator) -> Floats:
@@ -49,7 +74,7 @@ def line_distance(x: Floats, y: Floats, p: float = 1.0) -> float:
 
 
 def divergence(a: Floats, b: Floats) -> float:
-    """KL(a|b) in the generalised form."""
+    """KL(a | b) between masses that need not sum to 1."""
     logs = np.zeros_like(a)
     logs[a > 0] = a[a > 0] * np.log(a[a > 0] / b[a > 0])
     return float((logs - a + b).sum())
@@ -60,11 +85,11 @@ def dual_value(
 ) -> float:
     """The best dual value that a plain, long run of log-domain scaling finds: a lower bound."""
     f, g = np.zeros(len(hyp_weights)), np.zeros(len(ref_weights))
-    hyp_share = 1.0 if math.isinf(hyp) else hyp / (hyp + epsilon)
-    ref_share = 1.0 if math.isinf(ref) else ref / (ref + epsilon)
+    hyp_tau = 1.0 if math.isinf(hyp) else hyp / (hyp + epsilon)
+    ref_tau = 1.0 if math.isinf(ref) else ref / (ref + epsilon)
     for _ in range(20000):
-        f = hyp_share * epsilon * (np.log(hyp_weights) - _log_sums(g - cost, epsilon, 1))
-        g = ref_share * epsilon * (np.log(ref_weights) - _log_sums((f - cost.T).T, epsilon, 0))
+        f = hyp_tau * epsilon * (np.log(hyp_weights) - _log_sums(g - cost, epsilon, 1))
+        g = ref_tau * epsilon * (np.log(ref_weights) - _log_sums((f - cost.T).T, epsilon, 0))
     value = -epsilon * np.exp((f[:, None] + g - cost) / epsilon).sum()
     for potential, weights, penalty in ((f, hyp_weights, hyp), (g, ref_weights, ref)):
         if math.isinf(penalty):

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from freight.kernels import set_threads
     from freight.learn.text_features import features
     from freight.metrics import default_encoder, list_metrics, load, parameters, presets
-    from freight.transport.solvers import barycenter, solve
+    from freight.transport.barycenters import barycenter
+    from freight.transport.solvers import solve
     from freight.transport.types import Barycenters, Plans, Problem
 
 __version__ = "0.1.0"
@@ -75,7 +76,8 @@ _HOMES = {
     "core.metric": ("Metric",),
     "core.result": ("Column", "Result"),
     "core.scoring": ("score_stream", "score_together"),
-    "transport.solvers": ("barycenter", "solve"),
+    "transport.barycenters": ("barycenter",),
+    "transport.solvers": ("solve",),
     "transport.types": ("Barycenters", "Plans", "Problem"),
 }
 

@@ -1,3 +1,7 @@
+"""Exact balanced plans: the cost is POT's, on every kind of cost matrix and masses."""
+
+from collections.abc import Callable
+
 import numpy as np
 import ot
 import pytest
@@ -21,13 +25,13 @@ def check(cost: Floats, hyp: Floats, ref: Floats) -> freight.Plans:
     return plan
 
 
-MASSES = {
+MASSES: dict[str, Callable[[int, np.random.Generator], Floats]] = {
     "uniform": lambda k, rng: np.full(k, 1 / k),
     "dirichlet": lambda k, rng: rng.dirichlet(np.ones(k)),
     "ten orders": spread,
     "with zeros": lambda k, rng: _with_zeros(k, rng),
 }
-COSTS = {
+COSTS: dict[str, Callable[[int, int, np.random.Generator], Floats]] = {
     "clustered": clustered,
     "ties": lambda n, m, rng: rng.integers(0, 3, (n, m)).astype(float),
     "equal": lambda n, m, rng: np.full((n, m), 0.7),
@@ -46,11 +50,11 @@ def _with_zeros(k: int, rng: np.random.Generator) -> Floats:
 
 @pytest.mark.parity
 @pytest.mark.parametrize("mass", MASSES)
-@pytest.mark.parametrize("price", COSTS)
+@pytest.mark.parametrize("kind", COSTS)
 @pytest.mark.parametrize("shape", [(1, 1), (1, 6), (6, 1), (5, 5), (4, 13), (30, 22), (70, 90)])
-def test_the_cost_is_that_of_pot(mass: str, price: str, shape: tuple[int, int]) -> None:
-    rng = np.random.default_rng(sum(map(ord, mass + price)) + sum(shape))
-    cost = COSTS[price](*shape, rng)
+def test_the_cost_is_that_of_pot(mass: str, kind: str, shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(sum(map(ord, mass + kind)) + sum(shape))
+    cost = COSTS[kind](*shape, rng)
     check(cost, MASSES[mass](shape[0], rng), MASSES[mass](shape[1], rng))
 
 
@@ -80,7 +84,7 @@ def test_a_permutation_is_found() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 2**31), st.integers(1, 4))
-def test_whole_number_masses_with_many_ties(n: int, m: int, seed: int, steps: int) -> None:
+def test_integer_masses_with_many_ties(n: int, m: int, seed: int, steps: int) -> None:
     rng = np.random.default_rng(seed)
     cost = rng.integers(0, steps + 1, (n, m)).astype(float)
     hyp, ref = (rng.integers(1, 4, k).astype(float) for k in (n, m))

@@ -1,6 +1,9 @@
+"""Entropic plans: POT's, an independent dual, hard marginals met, and tiny epsilons."""
+
 import itertools
 import math
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import ot
@@ -11,7 +14,7 @@ from freight import Problem
 from problems import Floats, clustered, dual_value, random_batch, spread
 
 PENALTIES = [(0.23, 0.31), (0.009, 0.95), (0.018, 0.97), (1.0, 1.0), (5.0, 5.0), (50.0, 50.0)]
-PRICES = {
+COSTS: dict[str, Callable[[int, int, np.random.Generator], Floats]] = {
     "clustered": clustered,
     "equal": lambda n, m, rng: np.full((n, m), rng.uniform(0, 2)),
     "zero": lambda n, m, rng: np.zeros((n, m)),
@@ -57,9 +60,9 @@ def test_nothing_fails_under_stress(penalties: tuple[float, float], epsilon: flo
     """A slice of the benchmark's stress run: every problem converges and its gap is small."""
     rng = np.random.default_rng(7)
     problem = Problem(*penalties, epsilon)
-    for price, lengths in itertools.product(PRICES.values(), [(1, 1), (1, 9), (8, 5), (30, 24)]):
+    for make_cost, lengths in itertools.product(COSTS.values(), [(1, 1), (1, 9), (8, 5), (30, 24)]):
         n, m = lengths
-        cost = np.stack([price(n, m, rng) for _ in range(6)])
+        cost = np.stack([make_cost(n, m, rng) for _ in range(6)])
         hyp = np.stack([spread(n, rng) for _ in range(6)])
         ref = np.stack([rng.dirichlet(np.ones(m)) for _ in range(6)])
         plans = freight.solve(problem, cost, hyp, ref)
@@ -79,7 +82,7 @@ def test_the_value_meets_an_independent_dual(hyp: float, ref: float) -> None:
     assert plan.regularised == pytest.approx(bound, abs=2e-9)
 
 
-def test_held_sides_are_met() -> None:
+def test_hard_marginals_are_met() -> None:
     cost, hyp, ref = random_batch(5, 20, 30, seed=4)
     both = freight.solve(Problem(epsilon=0.009), cost, hyp, ref)
     np.testing.assert_allclose(both.flow.sum(axis=2), hyp, rtol=0, atol=1e-12)

@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 
 from freight.core.pairings import Pairs, Positions, side_by_side
 from freight.errors import InvalidInput
-from freight.transport.devices import fetched
+from freight.transport.devices import fetch_array
 from freight.transport.solvers import solve
 from freight.transport.types import Array, Plans, Problem
 
@@ -138,7 +138,7 @@ class Inner:
         return torch.as_tensor(cost)
 
     def _solved(self, inner: Pairs) -> Plans:
-        cost = fetched(self.cost(inner)[: len(inner.which)].double())
+        cost = fetch_array(self.cost(inner)[: len(inner.which)].double())
         masses, sizes = inner[2:4], inner[4:6]
         return solve(self.problem, cost, *masses, *sizes, strict=False)
 

@@ -23,7 +23,7 @@ from freight.core.pipeline import (
     read_chunk,
 )
 from freight.core.types import Encoder, PreparingEncoder, Progress, device_of
-from freight.transport.devices import QUIET, begun_early, stream_for
+from freight.transport.devices import GPU_LOCK, read_ahead, stream_for
 
 if TYPE_CHECKING:
     from freight.core.metric import Metric
@@ -67,7 +67,7 @@ def scored_chunks(
 
     def read(given: tuple[Chunk, list[Encoded]]) -> tuple[Chunk, list[Scored]]:
         chunk, encoded = given
-        with QUIET:
+        with GPU_LOCK:
             return chunk, read_chunk(metrics, chunk, encoded)
 
     layers = len({layer for metric in metrics for layer in metric.layers})
@@ -78,7 +78,7 @@ def scored_chunks(
 def ahead(make: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     """What is made of each item, in order; the next is made while the last is looked at."""
     with ThreadPoolExecutor(1) as worker:
-        for begun in begun_early(worker.submit(make, item) for item in items):
+        for begun in read_ahead(worker.submit(make, item) for item in items):
             yield begun.result()
 
 

@@ -11,7 +11,7 @@ import torch
 
 from freight.core.weightings import Measures
 from freight.errors import InvalidInput
-from freight.transport.devices import sent
+from freight.transport.devices import send_to_device
 from freight.transport.types import Array
 
 STEP = 16
@@ -177,7 +177,7 @@ def _gather(
     units = np.where(inside, first[:, None] + np.arange(width), first[:, None])
     full = np.zeros((rows, width), np.int64)
     full[: len(units)] = units
-    points = measures.points[sent(full, measures.points.device)]
+    points = measures.points[send_to_device(full, measures.points.device)]
     return points, np.where(inside, measures.weights[units], 0.0), size, units
 
 

@@ -16,9 +16,8 @@ from freight.core.result import Column
 from freight.core.types import Cloud, Encoder, Progress
 from freight.core.weightings import Measures
 from freight.kernels import spare_threads, work_alone
-from freight.transport.devices import apart, begun_early, fetched, sent
-from freight.transport.solvers import solve
-from freight.transport.tensors import solved_alone
+from freight.transport.devices import fetch_array, on_own_stream, read_ahead, send_to_device
+from freight.transport.solvers import solve, uses_fused_kernel
 from freight.transport.types import Array, Plans, Problem
 
 if TYPE_CHECKING:
@@ -225,10 +224,10 @@ def _readings(metric: Metric, priced: Priced) -> Iterator[tuple[Pairs, Reading, 
     threads = spare_threads()
     with ThreadPoolExecutor(threads, initializer=work_alone) as pool:
         begun = (
-            (pairs, pool.submit(apart(priced.device, _read), metric, pairs, cost))
+            (pairs, pool.submit(on_own_stream(priced.device, _read), metric, pairs, cost))
             for pairs, cost in priced.batches
         )
-        for pairs, work in begun_early(begun, threads * GPU_CELLS, lambda one: one[0].cells):
+        for pairs, work in read_ahead(begun, threads * GPU_CELLS, lambda one: one[0].cells):
             yield pairs, *work.result()
 
 
@@ -244,14 +243,14 @@ def solved(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]:
     None has converged where the cost itself could not be found.
     """
     precise = cost.double()
-    array = fetched(precise)
+    array = fetch_array(precise)
     unknown = np.asarray(np.isnan(array).any(axis=(1, 2)))
     if unknown.any():
         array = np.where(unknown[:, None, None], 0.0, array)
-        precise = sent(array, precise.device)
+        precise = send_to_device(array, precise.device)
     plans = [
         _on_device(problem, pairs, precise, array)
-        if solved_alone(problem, precise)
+        if uses_fused_kernel(problem, precise)
         else _solve(problem, pairs, array, pairs.masses)
         for problem in metric.problems
     ]
@@ -260,8 +259,10 @@ def solved(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]:
 
 def _on_device(problem: Problem, pairs: Pairs, cost: torch.Tensor, array: Array) -> Plans:
     """Solved where the costs are."""
-    plans = _solve(problem, pairs, cost, [sent(mass, cost.device) for mass in pairs.masses])
-    found = (fetched(x) for x in (plans.flow, plans.gap, plans.converged))
+    plans = _solve(
+        problem, pairs, cost, [send_to_device(mass, cost.device) for mass in pairs.masses]
+    )
+    found = (fetch_array(x) for x in (plans.flow, plans.gap, plans.converged))
     return Plans(problem, array, *pairs.masses, *pairs.sizes, *found)
 
 

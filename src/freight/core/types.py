@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import torch
 
-from freight.transport.devices import sent
+from freight.transport.devices import send_to_device
 from freight.transport.types import Array
 
 
@@ -129,7 +129,7 @@ class Cloud:
         if kept.all():
             return self
         counts = np.bincount(self.owner[kept], minlength=len(self.texts))
-        where = sent(np.flatnonzero(kept), self.layers.device)
+        where = send_to_device(np.flatnonzero(kept), self.layers.device)
         return replace(
             self,
             layers=self.layers[where],

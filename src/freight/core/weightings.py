@@ -15,9 +15,8 @@ from freight.core.pooling import mean as mean_over_layers
 from freight.core.types import Cloud, Kind
 from freight.core.units import sentence_of
 from freight.errors import InvalidInput
-from freight.transport.barycenters import mixtures
-from freight.transport.devices import fetched, sent
-from freight.transport.solvers import barycenter
+from freight.transport.barycenters import barycenter, barycenter_coefficients
+from freight.transport.devices import fetch_array, send_to_device
 from freight.transport.types import Array
 
 _CELLS = 2**26
@@ -130,7 +129,7 @@ class Barycenter:
             for start in range(0, len(same), rows):
                 texts = same[start : start + rows]
                 units = cloud.offsets[texts][:, None] + np.arange(size)
-                where = sent(units, layers.device)
+                where = send_to_device(units, layers.device)
                 several = layers[where].transpose(1, 2)  # (text, layer, unit, dim)
                 points[where], settled[texts] = solve(several, weighed.weights[units])
         unsettled = zip(weighed.notes, settled, strict=True)
@@ -155,10 +154,10 @@ def _exact(layers: torch.Tensor, weights: Array) -> tuple[torch.Tensor, Array]:
 
 
 def _mixed(layers: torch.Tensor, weights: Array) -> tuple[torch.Tensor, Array]:
-    """The same, where only inner products and the shares of mixtures leave and enter the GPU."""
+    """The same, where only inner products and barycenter coefficients leave and enter the GPU."""
     flat = layers.flatten(1, 2)
-    shares, settled = mixtures(fetched(flat @ flat.mT), weights)
-    return sent(shares, flat.device) @ flat, settled
+    shares, settled = barycenter_coefficients(fetch_array(flat @ flat.mT), weights)
+    return send_to_device(shares, flat.device) @ flat, settled
 
 
 @dataclass(frozen=True)
@@ -234,7 +233,7 @@ class Sentences:
         weighed = (single.points * shares).to(points.dtype)
         return replace(
             single,
-            points=points.index_add(0, sent(member, points.device), weighed),
+            points=points.index_add(0, send_to_device(member, points.device), weighed),
             weights=total,
             offsets=np.searchsorted(first, single.offsets),
             ids=single.ids[first],

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from freight.encoders.batching import TokenBatch
-from freight.transport.devices import QUIET, sent, stream_for
+from freight.transport.devices import GPU_LOCK, send_to_device, stream_for
 
 Run = Callable[[Mapping[str, Any], Sequence[int]], Tensor]
 """Runs a model: its inputs and the wanted layers give hidden states (layer, row, token, dim)."""
@@ -83,7 +83,7 @@ class CudaGraphs:
     @torch.inference_mode()
     def states(self, batch: TokenBatch, layers: Sequence[int]) -> Tensor:
         """Hidden states (layer, row, token, dim) of a batch."""
-        arrays = {name: sent(x, self.device) for name, x in batch.arrays.items()}
+        arrays = {name: send_to_device(x, self.device) for name, x in batch.arrays.items()}
         shapes = ((name, x.shape) for name, x in arrays.items())
         key = (tuple(layers), *shapes, *batch.numbers.items())
         if key in self._graphs:
@@ -106,7 +106,7 @@ class CudaGraphs:
     def capture(self) -> None:
         """Capture the shapes that have been seen often enough."""
         if self.enabled and self._requests:
-            with QUIET:
+            with GPU_LOCK:
                 while self.enabled and self._requests:
                     self._capture(*self._requests.popitem())
 

@@ -36,7 +36,7 @@ from freight.encoders.cuda_graphs import CudaGraphs
 from freight.encoders.loading import EMBEDDED, embedded_folder, load_part
 from freight.encoders.tokenizer import Tokenizer, Tokens
 from freight.errors import FreightError, InvalidInput
-from freight.transport.devices import sent
+from freight.transport.devices import send_to_device
 from freight.transport.types import Array
 
 _RUNNING = RLock()
@@ -158,7 +158,9 @@ class Transformer:
             return True
         units = windows.units[batch.source]
         used = units >= 0
-        target, position = (sent(x, store.device) for x in (units[used], batch.position[used]))
+        target, position = (
+            send_to_device(x, store.device) for x in (units[used], batch.position[used])
+        )
         vectors = states.flatten(1, 2)[:, position].transpose(0, 1)
         store.index_add_(0, target, vectors.to(store.dtype))
         return False
@@ -185,7 +187,9 @@ class Transformer:
         with _RUNNING:
             if self._packs:
                 return self.cuda_graphs.states(batch, layers)
-            arrays = {name: sent(x, self.torch_device) for name, x in batch.arrays.items()}
+            arrays = {
+                name: send_to_device(x, self.torch_device) for name, x in batch.arrays.items()
+            }
             return hidden_states(self._model, {**arrays, **batch.numbers}, layers)
 
     @cached_property

@@ -23,7 +23,7 @@ from freight.core.pairings import Pairs
 from freight.errors import InvalidInput
 from freight.loss.padded import Given, PaddedSide, gathered, given
 from freight.loss.plans import barycentres, planned
-from freight.transport.tensors import to_array
+from freight.transport.batches import to_array
 from freight.transport.types import Plans, Problem
 
 __all__ = ["BaryScore", "Emd", "Freight", "LazyEmd", "Loss", "WrdScore"]

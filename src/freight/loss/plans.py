@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from freight.errors import NotConverged
-from freight.transport.barycenters import mixtures
-from freight.transport.gradients import differentiable
+from freight.transport.barycenters import barycenter_coefficients
+from freight.transport.batches import to_array
+from freight.transport.gradients import attach_gradient
 from freight.transport.solvers import solve
-from freight.transport.tensors import to_array
 from freight.transport.types import Array, Plans, Problem
 
 
@@ -33,7 +33,7 @@ def planned(
     found = solve(problem, here, sent, due, sizes[0], sizes[1], tolerance=tolerance or 1e-9)
     flow = found.flow.to(cost.dtype)
     if torch.is_grad_enabled() and any(x.requires_grad for x in data):
-        flow = differentiable(problem, *data, found.flow)
+        flow = attach_gradient(problem, *data, found.flow)
     return replace(found, cost=cost, hyp_weights=hyp_weights, ref_weights=ref_weights, flow=flow)
 
 
@@ -51,7 +51,9 @@ def _shares(layers: Tensor, masses: Array, sizes: Array) -> Array:
     for size in np.unique(sizes):
         same = np.flatnonzero(sizes == size)
         flat = stacked[torch.as_tensor(same, device=layers.device), :, :size].flatten(1, 2)
-        found, settled = mixtures(to_array(flat @ flat.mT), masses[same, :size].astype(np.float64))
+        found, settled = barycenter_coefficients(
+            to_array(flat @ flat.mT), masses[same, :size].astype(np.float64)
+        )
         if not settled.all():
             raise NotConverged(f"the barycentre of row {same[~settled][0]} does not settle")
         shares[same[:, None], np.arange(size), :, :size] = found.reshape(

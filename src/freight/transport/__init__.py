@@ -1,1 +1,4 @@
-"""Optimal transport and nothing of text: problems, solvers, barycenters and their gradients."""
+"""Optimal transport, and nothing of text: problems as data, one solver per form, barycenters.
+
+Start with `types` (Problem, Plans) and `solvers` (solve); `batches` prepares what the solvers get.
+"""

@@ -1,47 +1,151 @@
-"""Free-support Wasserstein-2 barycentres: a text's layers become one cloud of as many points.
+"""Free-support Wasserstein-2 barycenters: the layers of a text become one cloud of as many points.
 
-The fixed point of Alvarez-Esteban et al. (2016) with exact plans: match the points to every layer,
-move each to the mean of what it was matched to, repeat until nothing moves. The start is the
-unit-wise mean over the layers, which depends neither on the order of the units nor on how a solver
-breaks ties; the problem has many local optima, so it is part of the definition.
+The fixed point iteration of Alvarez-Esteban et al. (2016) with exact plans: match the points to
+every layer, move each to the mean of what it is matched to, repeat until nothing moves. It starts
+from the unit-wise mean over the layers, which depends neither on the order of the units nor on how
+a solver breaks ties; the problem has many local optima, so the start is part of the definition.
 
-Row and column constants change no plan, so inner products do for squared distances. A plan of the
-simplex has at most two entries a unit, so moving the points costs next to nothing.
+Terms that depend on a row or a column alone change no plan, so negated inner products serve as the
+cost in place of squared distances. A plan of the simplex has few entries per unit, so moving the
+points costs next to nothing.
+
+`barycenter` takes the points themselves; `barycenter_coefficients` takes only their inner products
+and returns each barycenter point as a combination of the units, for points that stay on a GPU or
+that need gradients.
 """
+
+from typing import Never
 
 import numpy as np
 from numba import prange
 
+from freight.errors import InvalidInput, NotConverged
 from freight.kernels import batch_kernel, kernel, one_at_a_time, summing
-from freight.transport.batches import equalise, gather, present
+from freight.transport.batches import (
+    balance_totals,
+    check_sizes,
+    compact_weights,
+    like,
+    support,
+    to_array,
+    to_numbers,
+)
 from freight.transport.elementary import dot
-from freight.transport.simplex import improve, plant
-from freight.transport.types import Array
+from freight.transport.simplex import initial_tree, solve_from_tree
+from freight.transport.types import Array, Barycenters, Numbers
 
-_DISPLACEMENT = 1e-14
+__all__ = ["barycenter", "barycenter_coefficients"]
+
+_DISPLACEMENT = 1e-14  # squared, of all points together
+_SAME = 1e-12  # the largest change of a coefficient
+
+
+def barycenter(
+    points: Numbers,
+    weights: Numbers | None = None,
+    sizes: Numbers | None = None,
+    *,
+    max_iterations: int = 1000,
+    strict: bool = True,
+    **unknown: Never,
+) -> Barycenters:
+    """Free-support Wasserstein-2 barycenters of points (text, layer, n, dim) or (layer, n, dim).
+
+    Each text is a stack of point clouds, one per layer, and gets one barycenter of n points of
+    equal mass. `weights` (text, n) are the masses of the units, the same in every layer; without
+    them they are uniform. `sizes` (text,) says how many of the n units exist. `objective` is the
+    mean over the layers of the squared Wasserstein distance to the barycenter. With `strict` a text
+    whose points still move after `max_iterations` raises `NotConverged`.
+    """
+    if unknown:
+        raise InvalidInput(
+            f"barycenter has no option {next(iter(unknown))!r}; there is max_iterations, strict"
+        )
+    layers = to_numbers(to_array(points), None)
+    single = layers.ndim == 3
+    layers = layers[None] if single else layers
+    if layers.ndim != 4 or 0 in layers.shape:
+        raise InvalidInput(
+            f"points has shape {tuple(points.shape)}; give (text, layer, n, dim), none of them 0"
+        )
+    texts, _, width, dim = layers.shape
+    count = check_sizes("", sizes, texts, width)
+    mass = _normalize_masses(weights, np.arange(width) < count[:, None], single)
+    positions, objective = np.zeros((texts, width, dim)), np.empty(texts)
+    converged = np.empty(texts, bool)
+    with one_at_a_time():
+        _barycenter_batch(layers, mass, count, max_iterations, positions, objective, converged)
+    if not np.isfinite(objective).all():
+        raise InvalidInput(
+            f"the points of text {int(np.argmin(np.isfinite(objective)))} are not all finite"
+        )
+    if strict and not converged.all():
+        bad = np.flatnonzero(~converged)
+        raise NotConverged(
+            f"{bad.size} of {texts} problems (the first is {bad[0]}) did not converge: still moving"
+            " at max_iterations"
+        )
+    if single:
+        return Barycenters(like(positions[0], points), objective[0].item(), converged[0].item())
+    return Barycenters(like(positions, points), like(objective, points), like(converged, points))
+
+
+def barycenter_coefficients(
+    gram: Array, weights: Array, max_iterations: int = 1000
+) -> tuple[Array, Array]:
+    """Barycenters from inner products alone: coefficients (text, unit, layer * unit), converged.
+
+    `gram` (text, layer * unit, layer * unit) has the inner products of all units, layer after
+    layer; every text has as many units as there are `weights` (text, unit), which sum to 1. The
+    points of the barycenter are the coefficients times the units.
+    """
+    texts, size = weights.shape
+    coefficients = np.zeros((texts, size, gram.shape[1]), gram.dtype)
+    converged = np.empty(texts, bool)
+    with one_at_a_time():
+        _coefficients_batch(gram, weights, max_iterations, coefficients, converged)
+    return coefficients, converged
+
+
+def _normalize_masses(weights: Numbers | None, inside: Array, single: bool) -> Array:
+    """Masses (text, n) that sum to 1 per text and are 0 past its size."""
+    if weights is None:
+        return inside / inside.sum(axis=1, keepdims=True)
+    mass = to_array(weights).astype(np.float64)
+    mass = mass[None] if single else mass
+    if mass.shape != inside.shape:
+        raise InvalidInput(f"weights has shape {mass.shape}, the points need {inside.shape}")
+    mass = np.where(inside, mass, 0.0)
+    if not np.isfinite(mass).all() or (mass < 0).any():
+        raise InvalidInput("weights must be finite and not negative")
+    totals = mass.sum(axis=1, keepdims=True)
+    if (totals == 0).any():
+        raise InvalidInput(f"the weights of text {int(np.argmin(totals))} are all 0")
+    result: Array = mass / totals
+    return result
 
 
 @batch_kernel
-def barycenter_batch(
+def _barycenter_batch(
     layers: Array,
     weights: Array,
     sizes: Array,
-    cap: int,
+    max_iterations: int,
     points: Array,
     objective: Array,
     converged: Array,
 ) -> None:
     """Solve padded texts (text, layer, unit, dim) into points, objective (mean W2^2), converged."""
     for k in prange(layers.shape[0]):
-        kept = present(weights[k], sizes[k], np.inf)
-        mass = gather(weights[k], kept)
-        stack, where = _compact(layers[k], sizes[k])
-        objective[k], converged[k] = _settle(stack, kept, mass, cap, where)
-        points[k, : sizes[k]] = where
+        kept = support(weights[k], sizes[k], np.inf)
+        mass = compact_weights(weights[k], kept)
+        stack, positions = _stack_layers(layers[k], sizes[k])
+        objective[k], converged[k] = _iterate_points(stack, kept, mass, max_iterations, positions)
+        points[k, : sizes[k]] = positions
 
 
 @kernel
-def _compact(layers: Array, size: int) -> tuple[Array, Array]:
+def _stack_layers(layers: Array, size: int) -> tuple[Array, Array]:
     """The layers without padding, in float64, and their unit-wise mean."""
     depth, _, dim = layers.shape
     stack, mean = np.empty((depth, size, dim)), np.zeros((size, dim))
@@ -60,38 +164,40 @@ def _copy_and_add(source: Array, copy: Array, total: Array, scale: float) -> Non
 
 
 @kernel
-def _settle(stack: Array, kept: Array, mass: Array, cap: int, where: Array) -> tuple[float, bool]:
-    """Move the points until they stay; the objective where they are, and if they stay."""
+def _iterate_points(
+    stack: Array, kept: Array, mass: Array, max_iterations: int, positions: Array
+) -> tuple[float, bool]:
+    """Move the points until they stay; the objective, and whether they stay and plans are exact."""
     depth, size, dim = stack.shape
     spread = _spread(stack, kept, mass) / depth
     uniform = np.full(size, 1.0 / size)
-    equalise(uniform, mass)
-    # The masses stay the same, so each layer goes on from the tree of the step before.
+    balance_totals(uniform, mass)
+    # The masses never change, so each layer starts from its optimal tree of the step before.
     links = np.empty((depth, 5, size + kept.size), np.int64)
     flow = np.empty((depth, size + kept.size), np.int64)
     value = np.inf
-    for step in range(cap):
+    for step in range(max_iterations):
         square = 0.0
         for i in range(size):
-            square += dot(where[i], where[i]) / size
+            square += dot(positions[i], positions[i]) / size
         if not np.isfinite(spread + square):
             return np.nan, False
         moved = np.zeros((size, dim))
         crossing, exact = 0.0, True
         for layer in range(depth):
-            cost = _match(where, stack[layer], kept)
+            cost = _negated_products(positions, stack[layer], kept)
             if step == 0:
-                links[layer], flow[layer] = plant(cost, uniform, mass)
+                links[layer], flow[layer] = initial_tree(cost, uniform, mass)
             plan = np.zeros(cost.shape)
-            gap, total = improve(cost, uniform, mass, links[layer], flow[layer], 1000, plan)
+            gap, total = solve_from_tree(cost, uniform, mass, links[layer], flow[layer], 1000, plan)
             exact = exact and gap <= 1e-9 * (1.0 + abs(total))
             crossing -= total / depth
-            _gather_points(plan, stack[layer], kept, size / depth, moved)
+            _add_matched(plan, stack[layer], kept, size / depth, moved)
         value = max(spread + square - 2.0 * crossing, 0.0)
         displacement = 0.0
         for i in range(size):
-            displacement += _distance(moved[i], where[i])
-        where[:] = moved
+            displacement += _squared_distance(moved[i], positions[i])
+        positions[:] = moved
         if displacement < _DISPLACEMENT:
             return value, exact
     return value, False
@@ -99,6 +205,7 @@ def _settle(stack: Array, kept: Array, mass: Array, cap: int, where: Array) -> t
 
 @kernel
 def _spread(stack: Array, kept: Array, mass: Array) -> float:
+    """The sum over the layers of the mean squared norm of their units."""
     total = 0.0
     for layer in range(stack.shape[0]):
         for j in range(kept.size):
@@ -107,21 +214,21 @@ def _spread(stack: Array, kept: Array, mass: Array) -> float:
 
 
 @summing
-def _match(where: Array, layer: Array, kept: Array) -> Array:
-    """Minus the inner products of the points with a layer's units that have mass.
+def _negated_products(positions: Array, layer: Array, kept: Array) -> Array:
+    """The negated inner products of the points with the units of a layer that have mass.
 
     Three points against four units at a time: twelve sums fill the registers, and each number
-    loaded is used three or four times. A ragged edge does its last unit again.
+    loaded is used three or four times. At the edge the last unit is computed again.
     """
-    size, count = where.shape[0], kept.size
+    size, count = positions.shape[0], kept.size
     cost = np.empty((size, count))
     for i in range(0, size, 3):
         j, k = min(i + 1, size - 1), min(i + 2, size - 1)
         for p in range(0, count, 4):
             q, r, s = min(p + 1, count - 1), min(p + 2, count - 1), min(p + 3, count - 1)
             ip = iq = ir = is_ = jp = jq = jr = js = kp = kq = kr = ks = 0.0
-            for d in range(where.shape[1]):
-                a, b, c = where[i, d], where[j, d], where[k, d]
+            for d in range(positions.shape[1]):
+                a, b, c = positions[i, d], positions[j, d], positions[k, d]
                 w, x = layer[kept[p], d], layer[kept[q], d]
                 y, z = layer[kept[r], d], layer[kept[s], d]
                 ip, iq, ir, is_ = ip - a * w, iq - a * x, ir - a * y, is_ - a * z
@@ -134,7 +241,8 @@ def _match(where: Array, layer: Array, kept: Array) -> Array:
 
 
 @kernel
-def _gather_points(plan: Array, layer: Array, kept: Array, scale: float, moved: Array) -> None:
+def _add_matched(plan: Array, layer: Array, kept: Array, scale: float, moved: Array) -> None:
+    """Add to each point the units that it is matched to, weighted by the plan."""
     for i in range(plan.shape[0]):
         for j in range(plan.shape[1]):
             if plan[i, j] > 0.0:
@@ -148,57 +256,44 @@ def _add(total: Array, vector: Array, scale: float) -> None:
 
 
 @summing
-def _distance(a: Array, b: Array) -> float:
+def _squared_distance(a: Array, b: Array) -> float:
     total = 0.0
     for d in range(a.size):
         total += (a[d] - b[d]) ** 2
     return total
 
 
-_SAME = 1e-12
-
-
-def mixtures(gram: Array, weights: Array, max_iterations: int = 1000) -> tuple[Array, Array]:
-    """Coefficients (text, unit, layer * unit) and whether each text's points stay where they are.
-
-    `gram` (text, layer * unit, layer * unit) is of layers end to end; all texts have as many units
-    as there are `weights` (text, unit).
-    """
-    texts, size = weights.shape
-    found = np.zeros((texts, size, gram.shape[1]), gram.dtype)
-    converged = np.empty(texts, bool)
-    with one_at_a_time():
-        _mixtures(gram, weights, max_iterations, found, converged)
-    return found, converged
-
-
 @batch_kernel
-def _mixtures(gram: Array, weights: Array, cap: int, found: Array, converged: Array) -> None:
+def _coefficients_batch(
+    gram: Array, weights: Array, max_iterations: int, out: Array, converged: Array
+) -> None:
     size = weights.shape[1]
     for k in prange(gram.shape[0]):
-        kept = present(weights[k], size, np.inf)
-        mass = gather(weights[k], kept)
-        mix = np.zeros((size, gram.shape[1]))
-        converged[k] = _settle_products(gram[k], kept, mass, cap, mix)
-        found[k] = mix
+        kept = support(weights[k], size, np.inf)
+        mass = compact_weights(weights[k], kept)
+        coefficients = np.zeros((size, gram.shape[1]))
+        converged[k] = _iterate_coefficients(gram[k], kept, mass, max_iterations, coefficients)
+        out[k] = coefficients
 
 
 @kernel
-def _settle_products(gram: Array, kept: Array, mass: Array, cap: int, mix: Array) -> bool:
-    """Change the mixtures until they stay; whether they do, and every plan was exact."""
-    size, depth = mix.shape[0], mix.shape[1] // mix.shape[0]
+def _iterate_coefficients(
+    gram: Array, kept: Array, mass: Array, max_iterations: int, coefficients: Array
+) -> bool:
+    """Change the coefficients until they stay; whether they do and every plan was exact."""
+    size, depth = coefficients.shape[0], coefficients.shape[1] // coefficients.shape[0]
     for i in range(size):
         for layer in range(depth):
-            mix[i, layer * size + i] = 1.0 / depth
+            coefficients[i, layer * size + i] = 1.0 / depth
     uniform = np.full(size, 1.0 / size)
-    equalise(uniform, mass)
+    balance_totals(uniform, mass)
     links = np.empty((depth, 5, size + kept.size), np.int64)
     flow = np.empty((depth, size + kept.size), np.int64)
-    for step in range(cap):
-        products = _products(mix, gram)
+    for step in range(max_iterations):
+        products = _combine_products(coefficients, gram)
         if not np.isfinite(products.sum()):
             return False
-        moved = np.zeros(mix.shape)
+        moved = np.zeros(coefficients.shape)
         exact = True
         for layer in range(depth):
             cost = np.empty((size, kept.size))
@@ -206,28 +301,28 @@ def _settle_products(gram: Array, kept: Array, mass: Array, cap: int, mix: Array
                 for j in range(kept.size):
                     cost[i, j] = -products[i, layer * size + kept[j]]
             if step == 0:
-                links[layer], flow[layer] = plant(cost, uniform, mass)
+                links[layer], flow[layer] = initial_tree(cost, uniform, mass)
             plan = np.zeros(cost.shape)
-            gap, total = improve(cost, uniform, mass, links[layer], flow[layer], 1000, plan)
+            gap, total = solve_from_tree(cost, uniform, mass, links[layer], flow[layer], 1000, plan)
             exact = exact and gap <= 1e-9 * (1.0 + abs(total))
             for i in range(size):
                 for j in range(kept.size):
                     moved[i, layer * size + kept[j]] = plan[i, j] * size / depth
-        change = np.abs(moved - mix).max()
-        mix[:] = moved
+        change = np.abs(moved - coefficients).max()
+        coefficients[:] = moved
         if change < _SAME:
             return exact
     return False
 
 
 @kernel
-def _products(mix: Array, gram: Array) -> Array:
-    """Inner products of the mixtures with all units; few of their coefficients are not 0."""
-    found = np.zeros(mix.shape)
-    for i in range(mix.shape[0]):
-        for p in range(mix.shape[1]):
-            share = mix[i, p]
+def _combine_products(coefficients: Array, gram: Array) -> Array:
+    """Inner products of the points with all units; few of their coefficients are not 0."""
+    out = np.zeros(coefficients.shape)
+    for i in range(coefficients.shape[0]):
+        for p in range(coefficients.shape[1]):
+            share = coefficients[i, p]
             if share != 0.0:
-                for q in range(mix.shape[1]):
-                    found[i, q] += share * gram[p, q]
-    return found
+                for q in range(coefficients.shape[1]):
+                    out[i, q] += share * gram[p, q]
+    return out

@@ -1,6 +1,12 @@
-"""What a solver is handed: a padded batch, and how to treat every problem in it."""
+"""What every solver is given: a padded batch, checked, and how to treat its problems.
 
-from typing import NamedTuple
+Arguments are converted (`to_numbers`), checked (`check_shapes`, `check_sizes`, `check_data`), and
+become a `Batch` with its `Terms`. The solvers work on the support of one problem at a time:
+`support`, `compact_cost` and `compact_weights` take out padding and units without mass, and
+`scatter_plan` puts the plan back.
+"""
+
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,7 +18,7 @@ from freight.transport.types import Array, Numbers
 
 
 class Batch(NamedTuple):
-    """Padded problems (pair, hyp unit, ref unit), with the sizes inside which units exist."""
+    """Padded problems (pair, hyp unit, ref unit); units at and past the sizes do not exist."""
 
     cost: Array
     hyp_weights: Array
@@ -22,28 +28,52 @@ class Batch(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """The penalties and the blur, how small a gap is asked for, and when to give up."""
+    """Penalties and epsilon of all problems, and when a solver may stop."""
 
     hyp: float
     ref: float
     epsilon: float
     tolerance: float
-    cap: int
+    max_iterations: int
 
 
 class Solved(NamedTuple):
-    """A plan for every problem, how far from optimal it may be, and whether that will do."""
+    """The plan of every problem, its duality gap, and whether that is within the tolerance."""
 
     flow: Array
     gap: Array
     converged: Array
 
 
+def to_array(x: Any) -> Array:
+    """A numpy array of a tensor, an array, or anything that numpy takes."""
+    return x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else np.asarray(x)
+
+
+def to_numbers(x: Any, cost: Any) -> Any:
+    """Floating point numbers like the cost: a tensor of its device and dtype, or an array."""
+    if isinstance(cost, torch.Tensor):
+        dtype = cost.dtype if cost.dtype in (torch.float32, torch.float64) else torch.float32
+        return torch.as_tensor(x, device=cost.device, dtype=dtype)
+    array = to_array(x)
+    if array.dtype.kind not in "fiub":
+        raise InvalidInput(f"numbers are wanted, not {array.dtype}")
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+
+
+def like(x: Array, kind: Any) -> Any:
+    """This array as what the caller gave: an array, or a tensor of its device and precision."""
+    if not isinstance(kind, torch.Tensor):
+        return x
+    tensor = torch.as_tensor(x, device=kind.device)
+    return tensor.to(kind.dtype) if tensor.is_floating_point() else tensor
+
+
 _FINE, _COST, _HYP_MASS, _REF_MASS, _HYP_TOTAL, _REF_TOTAL, _UNEQUAL = range(7)
 
 
 def check_shapes(cost: Numbers, hyp_weights: Numbers, ref_weights: Numbers) -> None:
-    """Cost (pair, n, m) needs masses (pair, n) and (pair, m), and something on every side."""
+    """Cost (pair, n, m) needs masses (pair, n) and (pair, m), and no dimension may be 0."""
     if cost.ndim != 3 or 0 in cost.shape:
         raise InvalidInput(
             f"cost has shape {tuple(cost.shape)}; give one problem (n, m) or a batch"
@@ -59,12 +89,12 @@ def check_shapes(cost: Numbers, hyp_weights: Numbers, ref_weights: Numbers) -> N
 
 
 def check_sizes(side: str, given: Numbers | None, pairs: int, width: int) -> Array:
-    """How many units each problem has on a side; all of them where nothing is said."""
+    """How many units each problem has on a side; without sizes, the full width."""
     if given is None:
         return np.full(pairs, width, np.int64)
     result = np.atleast_1d(np.asarray(given.cpu() if isinstance(given, torch.Tensor) else given))
     if result.shape != (pairs,) or result.dtype.kind not in "iu":
-        raise InvalidInput(f"{side}sizes must be whole numbers, one a problem ({pairs} here)")
+        raise InvalidInput(f"{side}sizes must be whole numbers, one per problem ({pairs} here)")
     bad = np.flatnonzero((result < 1) | (result > width))
     if bad.size:
         raise InvalidInput(
@@ -74,15 +104,15 @@ def check_sizes(side: str, given: Numbers | None, pairs: int, width: int) -> Arr
 
 
 def check_data(batch: Batch, terms: Terms, single: bool) -> None:
-    """Costs are finite, masses are finite and not negative, and every side has what it needs."""
+    """Refuse costs or masses that are not finite, negative masses, and totals that cannot match."""
     rtol = 1e-9 if batch.hyp_weights.dtype == np.float64 else 1e-5
-    found = np.empty((len(batch.cost), 3), np.int64)
+    faults = np.empty((len(batch.cost), 3), np.int64)
     with one_at_a_time():
-        _faults(batch, terms.hyp, terms.ref, rtol, found)
-    if not found.any():
+        _find_faults(batch, terms.hyp, terms.ref, rtol, faults)
+    if not faults.any():
         return
-    pair = int(np.argmax(found[:, 0] != _FINE))
-    fault, i, j = found[pair].tolist()
+    pair = int(np.argmax(faults[:, 0] != _FINE))
+    fault, i, j = faults[pair].tolist()
     at, where = ("", "") if single else (f"{pair}, ", f" of problem {pair}")
     hyp_mass = batch.hyp_weights[pair, : batch.hyp_sizes[pair]]
     ref_mass = batch.ref_weights[pair, : batch.ref_sizes[pair]]
@@ -94,22 +124,22 @@ def check_data(batch: Batch, terms: Terms, single: bool) -> None:
             _REF_MASS: f"ref_weights[{at}{j}] is {ref_mass[j]}; {rule}",
             _HYP_TOTAL: f"hyp_weights{where} are all 0; give at least one unit mass",
             _REF_TOTAL: f"ref_weights{where} are all 0; give at least one unit mass",
-            _UNEQUAL: f"both sides{where} are held, but hyp_weights sum to {hyp_mass.sum():.12g}"
-            f" and ref_weights to {ref_mass.sum():.12g}; normalise both, or give a side a finite"
-            " penalty",
+            _UNEQUAL: f"both marginals{where} are hard, but hyp_weights sum to"
+            f" {hyp_mass.sum():.12g} and ref_weights to {ref_mass.sum():.12g}; normalise both,"
+            " or give a side a finite penalty",
         }[fault]
     )
 
 
 @batch_kernel
-def _faults(batch: Batch, hyp: float, ref: float, rtol: float, found: Array) -> None:
-    """Fill found (pair, 3) with a fault and where it is, or with 0 where all is well."""
+def _find_faults(batch: Batch, hyp: float, ref: float, rtol: float, faults: Array) -> None:
+    """Fill faults (pair, 3) with a kind of fault and its position, 0 where there is none."""
     for k in prange(batch.cost.shape[0]):
-        found[k] = _fault(batch, k, hyp, ref, rtol)
+        faults[k] = _find_fault(batch, k, hyp, ref, rtol)
 
 
 @kernel
-def _fault(batch: Batch, k: int, hyp: float, ref: float, rtol: float) -> tuple[int, int, int]:
+def _find_fault(batch: Batch, k: int, hyp: float, ref: float, rtol: float) -> tuple[int, int, int]:
     n, m = batch.hyp_sizes[k], batch.ref_sizes[k]
     hyp_total, where = _total(batch.hyp_weights[k], n)
     if where >= 0:
@@ -132,7 +162,7 @@ def _fault(batch: Batch, k: int, hyp: float, ref: float, rtol: float) -> tuple[i
 
 @kernel
 def _total(weights: Array, size: int) -> tuple[float, int]:
-    """The sum of the masses, and where the first impossible one is, or -1."""
+    """The sum of the masses, and the index of the first invalid one, or -1."""
     total = 0.0
     for unit in range(size):
         if not 0.0 <= weights[unit] < np.inf:
@@ -142,8 +172,8 @@ def _total(weights: Array, size: int) -> tuple[float, int]:
 
 
 @kernel
-def present(weights: Array, size: int, penalty: float) -> Array:
-    """The indices of the units that take part on one side of one problem."""
+def support(weights: Array, size: int, penalty: float) -> Array:
+    """The indices of the units with mass on one side; all units where the marginal is free."""
     kept = np.empty(size, np.int64)
     count = 0
     for unit in range(size):
@@ -154,8 +184,8 @@ def present(weights: Array, size: int, penalty: float) -> Array:
 
 
 @kernel
-def compact(cost: Array, rows: Array, columns: Array, unit: float) -> Array:
-    """The cost between the units that take part, in this unit and in float64."""
+def compact_cost(cost: Array, rows: Array, columns: Array, unit: float) -> Array:
+    """The cost matrix on the support, divided by `unit`, in float64."""
     small = np.empty((rows.size, columns.size))
     gapless = columns[-1] == columns.size - 1  # then the loop over a row can be vectorised
     for i in range(rows.size):
@@ -166,8 +196,8 @@ def compact(cost: Array, rows: Array, columns: Array, unit: float) -> Array:
 
 
 @kernel
-def gather(weights: Array, kept: Array) -> Array:
-    """The masses of the units that take part, in float64."""
+def compact_weights(weights: Array, kept: Array) -> Array:
+    """The masses on the support, in float64."""
     small = np.empty(kept.size)
     for i in range(kept.size):
         small[i] = weights[kept[i]]
@@ -175,14 +205,14 @@ def gather(weights: Array, kept: Array) -> Array:
 
 
 @kernel
-def equalise(hyp_weights: Array, ref_weights: Array) -> None:
-    """Between held sides the totals agree but for rounding; let them agree altogether."""
+def balance_totals(hyp_weights: Array, ref_weights: Array) -> None:
+    """Scale the ref masses to the total of the hyp masses, from which they differ by rounding."""
     ref_weights *= hyp_weights.sum() / ref_weights.sum()
 
 
 @kernel
-def scatter(small: Array, rows: Array, columns: Array, flow: Array) -> None:
-    """Put a plan between the units that take part back where the caller's units are."""
+def scatter_plan(small: Array, rows: Array, columns: Array, flow: Array) -> None:
+    """Write a plan on the support into the caller's padded flow."""
     gapless = columns[-1] == columns.size - 1
     for i in range(rows.size):
         row = flow[rows[i]]

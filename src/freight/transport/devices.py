@@ -1,4 +1,7 @@
-"""Arrays to a GPU and back through pinned memory, which is fast, and going there never waits."""
+"""Copies between CPU and GPU through pinned memory, CUDA streams, and work that runs ahead.
+
+Copies from pinned memory are fast, and those to the GPU do not block the calling thread.
+"""
 
 from __future__ import annotations
 
@@ -16,64 +19,65 @@ from freight.transport.types import Array
 P = ParamSpec("P")
 T = TypeVar("T")
 
-QUIET = RLock()
-"""Held by whoever reads a chunk on a GPU, and by whoever needs that nobody does."""
+GPU_LOCK = RLock()
+"""Taken to compute a chunk on a GPU, and to do what no other GPU work may disturb."""
 
 
-def sent(array: Array, device: torch.device) -> Tensor:
-    """The array where the device can work on it."""
-    there = torch.from_numpy(array)
+def send_to_device(array: Array, device: torch.device) -> Tensor:
+    """The array as a tensor on the device; to a GPU without waiting for the copy."""
+    tensor = torch.from_numpy(array)
     if device.type != "cuda":
-        return there.to(device)
-    return there.pin_memory().to(device, non_blocking=True)
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
 
 
-def fetched(tensor: Tensor) -> Array:
-    """The numbers of a tensor as an array."""
+def fetch_array(tensor: Tensor) -> Array:
+    """The tensor as an array; from a GPU this waits for the result."""
     if not tensor.is_cuda:
         return tensor.numpy()
-    here = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
-    return here.copy_(tensor).numpy()
+    pinned = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+    return pinned.copy_(tensor).numpy()
 
 
 @cache
 def stream_for(purpose: str, device: torch.device) -> torch.cuda.Stream:
     """The stream of a device for one purpose, always the same.
 
-    Torch has 32 and hands them out over and over: a new one may already be some other's.
+    Torch has a pool of 32 and hands them out in turn: a new one may already be in use elsewhere.
     """
     cuda: Any = torch.cuda
     stream: torch.cuda.Stream = cuda.Stream(device)
     return stream
 
 
-def apart(device: torch.device, work: Callable[P, T]) -> Callable[P, T]:
-    """The work on a stream of its own, after all that this thread has asked of the GPU by now.
+def on_own_stream(device: torch.device, work: Callable[P, T]) -> Callable[P, T]:
+    """Wrap work to run on a CUDA stream of its own, after what this thread has queued so far.
 
-    It has to wait for its own results: what it was given may be gone once it returns. Streams come
-    from a pool for each priority, over and over: an urgent one is never the encoder's.
+    The work must wait for its own results: the memory of its arguments may be used again once it
+    returns. There is a pool of streams per priority, so that one of high priority is never the
+    encoder's.
     """
-    asked = torch.cuda.current_stream(device).record_event()
+    queued = torch.cuda.current_stream(device).record_event()
 
-    def done(*args: P.args, **kwargs: P.kwargs) -> T:
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
         cuda: Any = torch.cuda
         with torch.cuda.stream(cuda.Stream(device, priority=-1)):
-            torch.cuda.current_stream(device).wait_event(asked)
+            torch.cuda.current_stream(device).wait_event(queued)
             return work(*args, **kwargs)
 
-    return done
+    return run
 
 
-def begun_early(
+def read_ahead(
     items: Iterable[T], room: int = 1, size: Callable[[T], int] = lambda _: 1
 ) -> Iterator[T]:
-    """Each item once later ones have been made too, as many as there is room for."""
+    """Yield items in order, but draw later ones first until their sizes exceed `room`."""
     waiting: deque[T] = deque()
-    held = 0
+    total = 0
     for item in items:
         waiting.append(item)
-        held += size(item)
-        while held > room:
-            held -= size(waiting[0])
+        total += size(item)
+        while total > room:
+            total -= size(waiting[0])
             yield waiting.popleft()
     yield from waiting

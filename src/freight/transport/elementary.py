@@ -1,4 +1,4 @@
-"""Small loops that the solvers share, written so that the compiler can use the vector unit."""
+"""exp, log, inner products and marginal sums, written so that the compiler vectorises them."""
 
 import numpy as np
 
@@ -8,9 +8,9 @@ from freight.transport.types import Array
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
-# Added to a float64, this leaves the nearest whole number in its low bits.
+# Added to a float64, this leaves the nearest integer in its low bits.
 _ROUND = 6755399441055744.0
-# Or-ed with a small whole number, these are the bits of 2**52 plus that number.
+# Or-ed with a small integer, these are the bits of 2**52 plus that number.
 _TWO_TO_52, _TWO_TO_52_BITS = 4503599627370496.0, 0x4330000000000000
 _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 _BLOCK = 512
@@ -19,10 +19,9 @@ _FEW = 24
 
 @kernel
 def exp_in_place(x: Array) -> None:
-    """x = exp(x), within 4e-16 relatively; x is cut at -700 and 700, so the result stays a number.
+    """x = exp(x), relative error at most 4e-16; x is clipped to [-700, 700], so nothing overflows.
 
-    The mathematical library is called number by number, and takes two to four times as long unless
-    there are only a few.
+    The library's exp takes one number at a time and two to four times as long, except for a few.
     """
     if x.size < _FEW:
         for k in range(x.size):
@@ -36,7 +35,7 @@ def exp_in_place(x: Array) -> None:
 
 @kernel
 def log_in_place(x: Array) -> None:
-    """x = log(x) for positive normal numbers, within 3e-16 relatively."""
+    """x = log(x) for positive normal numbers, relative error at most 3e-16."""
     if x.size < _FEW:
         for k in range(x.size):
             x[k] = np.log(x[k])
@@ -49,7 +48,7 @@ def log_in_place(x: Array) -> None:
 
 @kernel
 def _exp_block(x: Array, scale: Array) -> None:
-    """exp(x) = 2**n exp(r) with n whole and |r| below 0.35, where twelve terms are enough."""
+    """exp(x) = 2**n exp(r) with n an integer and |r| < 0.35, where twelve terms are enough."""
     bits = scale.view(np.int64)
     for k in range(x.size):
         scale[k] = min(max(x[k], -700.0), 700.0) * _LOG2_E + _ROUND

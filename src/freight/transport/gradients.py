@@ -1,4 +1,4 @@
-"""Gradients through an entropic plan by the implicit function theorem, without its sweeps.
+"""Gradients through an entropic plan by implicit differentiation, without unrolling the sweeps.
 
 With P = exp((f + g - C) / epsilon), r = P1 and s = P'1, the conditions f = -hyp log(r / a) and
 g = -ref log(s / b) make a change of the data move the potentials by the solution of
@@ -6,8 +6,8 @@ g = -ref log(s / b) make a change of the data move the potentials by the solutio
     | diag(r (1 + epsilon/hyp))   P                        | |df|   |(P dC)1  + epsilon r da / a|
     | P'                          diag(s (1 + epsilon/ref))| |dg| = |(P dC)'1 + epsilon s db / b|
 
-whose matrix is symmetric: one solve gives the gradient of any function of the plan. A free side's
-potentials do not move; of two held sides only the sum of the potentials is determined.
+whose matrix is symmetric: one solve gives the gradient of any function of the plan. The potentials
+of a free marginal do not move; between two hard marginals they are determined up to a constant.
 """
 
 import math
@@ -20,19 +20,19 @@ from freight.errors import InvalidInput
 from freight.transport.types import Problem
 
 
-def differentiable(
+def attach_gradient(
     problem: Problem, cost: Tensor, hyp_weights: Tensor, ref_weights: Tensor, flow: Tensor
 ) -> Tensor:
-    """The flow, as a function of cost and masses that knows its gradient."""
-    return _Implicit.apply(problem, cost, hyp_weights, ref_weights, flow)  # type: ignore[no-untyped-call]
+    """The flow as a differentiable function of cost and masses."""
+    return _ImplicitGradient.apply(problem, cost, hyp_weights, ref_weights, flow)  # type: ignore[no-untyped-call]
 
 
-def without_gradient(flow: Tensor, cost: Tensor) -> Tensor:
-    """The flow of an exact plan with a priced side: fine to look at, an error to differentiate."""
-    return _Refusing.apply(flow, cost)  # type: ignore[no-untyped-call]
+def refuse_gradient(flow: Tensor, cost: Tensor) -> Tensor:
+    """The flow of an exact plan with a KL-relaxed marginal; to differentiate it is an error."""
+    return _RefusedGradient.apply(flow, cost)  # type: ignore[no-untyped-call]
 
 
-class _Refusing(torch.autograd.Function):
+class _RefusedGradient(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, flow: Tensor, cost: Tensor) -> Tensor:
         return flow.clone()
@@ -40,12 +40,12 @@ class _Refusing(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         raise InvalidInput(
-            "an exact plan with a priced side has no gradient; differentiate `objective`, or give"
-            " the problem an epsilon above 0"
+            "an exact plan with a KL-relaxed marginal has no gradient; differentiate `objective`,"
+            " or give the problem an epsilon above 0"
         )
 
 
-class _Implicit(torch.autograd.Function):
+class _ImplicitGradient(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -63,27 +63,35 @@ class _Implicit(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         flow, hyp_weights, ref_weights = ctx.saved_tensors
         epsilon = ctx.problem.epsilon
-        push = grads[0].double() * flow / epsilon
-        x, y = _solve(flow, push.sum(-1), push.sum(-2), ctx.problem)
-        cost = flow * (x[..., None] + y[..., None, :]) - push
-        hyp = epsilon * x * _share(flow.sum(-1), hyp_weights)
-        ref = epsilon * y * _share(flow.sum(-2), ref_weights)
+        pull = grads[0].double() * flow / epsilon
+        x, y = _solve_system(flow, pull.sum(-1), pull.sum(-2), ctx.problem)
+        cost = flow * (x[..., None] + y[..., None, :]) - pull
+        hyp = epsilon * x * _ratio(flow.sum(-1), hyp_weights)
+        ref = epsilon * y * _ratio(flow.sum(-2), ref_weights)
         dtype = grads[0].dtype
         return None, cost.to(dtype), hyp.to(hyp_weights.dtype), ref.to(ref_weights.dtype), None
 
 
-def _share(sums: Tensor, weights: Tensor) -> Tensor:
+def _ratio(sums: Tensor, weights: Tensor) -> Tensor:
+    """Mass moved per mass given."""
     return (sums / weights).where(weights > 0, 0.0)
 
 
-def _solve(flow: Tensor, rows: Tensor, columns: Tensor, problem: Problem) -> tuple[Tensor, Tensor]:
+def _solve_system(
+    flow: Tensor, rows: Tensor, columns: Tensor, problem: Problem
+) -> tuple[Tensor, Tensor]:
+    """Solve the symmetric system of the module's docstring by its Schur complement."""
     epsilon = problem.epsilon
     if problem.hyp == 0.0:
-        return torch.zeros_like(rows), _divide(columns, _stiff(flow.sum(-2), problem.ref, epsilon))
+        return torch.zeros_like(rows), _divide(
+            columns, _curvature(flow.sum(-2), problem.ref, epsilon)
+        )
     if problem.ref == 0.0:
-        return _divide(rows, _stiff(flow.sum(-1), problem.hyp, epsilon)), torch.zeros_like(columns)
-    hyp_curve = _stiff(flow.sum(-1), problem.hyp, epsilon)
-    ref_curve = _stiff(flow.sum(-2), problem.ref, epsilon)
+        return _divide(rows, _curvature(flow.sum(-1), problem.hyp, epsilon)), torch.zeros_like(
+            columns
+        )
+    hyp_curve = _curvature(flow.sum(-1), problem.hyp, epsilon)
+    ref_curve = _curvature(flow.sum(-2), problem.ref, epsilon)
     damped = _divide(flow, hyp_curve[..., None])
     schur = torch.diag_embed(torch.where(ref_curve > 0, ref_curve, 1.0)) - flow.mT @ damped
     if problem.hyp == problem.ref == math.inf:
@@ -95,7 +103,7 @@ def _solve(flow: Tensor, rows: Tensor, columns: Tensor, problem: Problem) -> tup
     return x, y
 
 
-def _stiff(sums: Tensor, penalty: float, epsilon: float) -> Tensor:
+def _curvature(sums: Tensor, penalty: float, epsilon: float) -> Tensor:
     return sums if penalty == math.inf else sums * (1.0 + epsilon / penalty)
 
 

@@ -1,47 +1,63 @@
-"""Balanced transport, exact: the transportation simplex on a spanning tree, one problem a thread.
+"""Exact balanced transport: the transportation simplex, one problem per thread.
 
-Masses become whole numbers and each row gets one unit more (Orden's perturbation), so that every
-pivot moves mass, nothing is compared with a tolerance, and cycling cannot happen. The plan is then
-read off the optimal tree with the true masses. A row whose columns are too cheap is found by the
-sum of its shortfalls, which the vector unit computes, and only then searched for its cheapest
-column. Ties between plans are broken by the order of the units.
+The basis is a spanning tree of the bipartite graph of rows (hyp units) and columns (ref units).
+Masses become integers and each row gets one unit more (Orden's perturbation), so that every pivot
+moves mass, nothing is compared with a tolerance, and cycling cannot happen; the plan is then
+read off the optimal tree with the true masses. Pricing looks at the sum of a row's negative
+reduced costs, which vectorises, and searches only the chosen row for its best column. Ties
+between optimal plans are broken by the order of the units.
+
+A tree is an array of links (5, row and column nodes) and the integer flow on the arc from each node
+to its parent; a problem with the same masses and other costs can start from it.
 """
 
 import numpy as np
 from numba import prange
 
 from freight.kernels import batch_kernel, kernel, summing
-from freight.transport.batches import Batch, Terms, compact, equalise, gather, present, scatter
+from freight.transport.batches import (
+    Batch,
+    Terms,
+    balance_totals,
+    compact_cost,
+    compact_weights,
+    scatter_plan,
+    support,
+)
 from freight.transport.types import Array
 
-_BLOCK = 8
+_BLOCK = 8  # rows that are priced for one pivot
+_NONE = -1
+_PARENT, _DEPTH, _CHILD, _AFTER, _BEFORE = range(5)  # first child, next and previous sibling
 
 
 @batch_kernel
 def simplex_batch(batch: Batch, terms: Terms, flow: Array, gap: Array, converged: Array) -> None:
     """Solve a padded batch into flow, gap and converged."""
     for k in prange(batch.cost.shape[0]):
-        rows = present(batch.hyp_weights[k], batch.hyp_sizes[k], np.inf)
-        columns = present(batch.ref_weights[k], batch.ref_sizes[k], np.inf)
-        cost = compact(batch.cost[k], rows, columns, 1.0)
-        hyp_weights = gather(batch.hyp_weights[k], rows)
-        ref_weights = gather(batch.ref_weights[k], columns)
+        rows = support(batch.hyp_weights[k], batch.hyp_sizes[k], np.inf)
+        columns = support(batch.ref_weights[k], batch.ref_sizes[k], np.inf)
+        cost = compact_cost(batch.cost[k], rows, columns, 1.0)
+        hyp_weights = compact_weights(batch.hyp_weights[k], rows)
+        ref_weights = compact_weights(batch.ref_weights[k], columns)
         plan = np.zeros(cost.shape)
-        equalise(hyp_weights, ref_weights)
-        links, carried = plant(cost, hyp_weights, ref_weights)
-        gap[k], value = improve(cost, hyp_weights, ref_weights, links, carried, terms.cap, plan)
+        balance_totals(hyp_weights, ref_weights)
+        links, carried = initial_tree(cost, hyp_weights, ref_weights)
+        gap[k], value = solve_from_tree(
+            cost, hyp_weights, ref_weights, links, carried, terms.max_iterations, plan
+        )
         converged[k] = gap[k] <= terms.tolerance * (1.0 + abs(value))
-        scatter(plan, rows, columns, flow[k])
+        scatter_plan(plan, rows, columns, flow[k])
 
 
 @kernel
-def plant(cost: Array, hyp_weights: Array, ref_weights: Array) -> tuple[Array, Array]:
-    """A tree to start from, as its links and the flow on them: all masses positive, totals equal.
+def initial_tree(cost: Array, hyp_weights: Array, ref_weights: Array) -> tuple[Array, Array]:
+    """A feasible tree, as links and flow, for positive masses with equal totals.
 
-    Each row in turn fills the columns that are cheapest beside what their best row pays.
+    Each row in turn fills the columns with the smallest regret: its cost less the column's minimum.
     """
     n, m = cost.shape
-    supply, demand = _whole(hyp_weights, ref_weights)
+    supply, demand = _integer_masses(hyp_weights, ref_weights)
     bar = np.full(m, np.inf)
     for i in range(n):
         for j in range(m):
@@ -58,12 +74,12 @@ def plant(cost: Array, hyp_weights: Array, ref_weights: Array) -> tuple[Array, A
                 break
             supply[i] -= demand[j]
             bar[j] = -np.inf
-    return hang(arcs, n, m)
+    return _build_tree(arcs, n, m)
 
 
 @kernel
-def _whole(hyp_weights: Array, ref_weights: Array) -> tuple[Array, Array]:
-    """The masses as whole numbers with equal sums, of which no two proper parts are equal."""
+def _integer_masses(hyp_weights: Array, ref_weights: Array) -> tuple[Array, Array]:
+    """The masses as integers with equal totals, of which no two proper partial sums are equal."""
     n, m = hyp_weights.size, ref_weights.size
     grain = n + 1
     scale = 2.0 ** (60 - int(np.ceil(np.log2(grain)))) / max(hyp_weights.sum(), ref_weights.sum())
@@ -77,51 +93,52 @@ def _whole(hyp_weights: Array, ref_weights: Array) -> tuple[Array, Array]:
 
 
 @kernel
-def improve(
+def solve_from_tree(
     cost: Array,
     hyp_weights: Array,
     ref_weights: Array,
     links: Array,
     flow: Array,
-    cap: int,
+    max_iterations: int,
     plan: Array,
 ) -> tuple[float, float]:
-    """Pivot a tree for these masses until it is optimal and fill the plan; its gap and its cost.
+    """Pivot a feasible tree until it is optimal and fill the plan; its duality gap and its cost.
 
-    The tree may come from other costs between the same masses.
+    The tree may be the optimal one of other costs between the same masses.
     """
     potential = np.zeros(links.shape[1])
-    price_tree(cost, links, potential)
-    _pivot_until(cost, links, flow, potential, cap * links.shape[1])
-    order = price_tree(cost, links, potential)
-    return _read(cost, hyp_weights, ref_weights, links, potential, order, plan)
+    _compute_potentials(cost, links, potential)
+    _pivot_until(cost, links, flow, potential, max_iterations * links.shape[1])
+    order = _compute_potentials(cost, links, potential)
+    return _read_plan(cost, hyp_weights, ref_weights, links, potential, order, plan)
 
 
 @kernel
 def _pivot_until(cost: Array, links: Array, flow: Array, potential: Array, limit: int) -> None:
-    """Pivot until no row has a column that is cheaper than the potentials say."""
+    """Pivot until no reduced cost is negative."""
     n = cost.shape[0]
     slack = 1e-13 * np.abs(cost).max()
     columns = potential[n:]
-    row, quiet, pivots = 0, 0, 0
-    while quiet < n and pivots < limit:
-        worst, chosen = 0.0, NONE
-        for _ in range(min(_BLOCK, n - quiet)):
-            short = _shortfall(cost[row], columns, potential[row] - slack)
-            if short < worst:
-                worst, chosen = short, row
+    row, passed, pivots = 0, 0, 0
+    while passed < n and pivots < limit:
+        worst, chosen = 0.0, _NONE
+        for _ in range(min(_BLOCK, n - passed)):
+            total = _negative_reduced_costs(cost[row], columns, potential[row] - slack)
+            if total < worst:
+                worst, chosen = total, row
             row = row + 1 if row + 1 < n else 0
-            quiet += 1
-        if chosen != NONE:
+            passed += 1
+        if chosen != _NONE:
             column = _cheapest(cost[chosen], columns)
-            price = cost[chosen, column] - columns[column] - potential[chosen]
-            pivot(links, flow, potential, chosen, n + column, price, n)
-            quiet = 0
+            reduced_cost = cost[chosen, column] - columns[column] - potential[chosen]
+            _pivot(links, flow, potential, chosen, n + column, reduced_cost, n)
+            passed = 0
             pivots += 1
 
 
 @summing
-def _shortfall(row: Array, columns: Array, bar: float) -> float:
+def _negative_reduced_costs(row: Array, columns: Array, bar: float) -> float:
+    """The sum of the negative reduced costs of a row."""
     total = 0.0
     for j in range(row.size):
         total += min(row[j] - columns[j] - bar, 0.0)
@@ -130,6 +147,7 @@ def _shortfall(row: Array, columns: Array, bar: float) -> float:
 
 @kernel
 def _cheapest(row: Array, columns: Array) -> int:
+    """The column of the smallest reduced cost in a row."""
     best, where = np.inf, 0
     for j in range(row.size):
         if row[j] - columns[j] < best:
@@ -138,7 +156,7 @@ def _cheapest(row: Array, columns: Array) -> int:
 
 
 @kernel
-def _read(
+def _read_plan(
     cost: Array,
     hyp_weights: Array,
     ref_weights: Array,
@@ -147,13 +165,13 @@ def _read(
     order: Array,
     plan: Array,
 ) -> tuple[float, float]:
-    """The plan that the tree gives the true masses, its gap and its cost."""
+    """Fill the plan of the tree for the true masses; its duality gap and its cost."""
     n, m = cost.shape
-    left = np.concatenate((hyp_weights, -ref_weights))
+    remaining = np.concatenate((hyp_weights, -ref_weights))
     value = 0.0
     for node in order[:0:-1]:
-        above, carried = links[PARENT, node], left[node]
-        left[above] += carried
+        above, carried = links[_PARENT, node], remaining[node]
+        remaining[above] += carried
         i, j = (node, above - n) if node < n else (above, node - n)
         plan[i, j] = max(carried if node < n else -carried, 0.0)
         value += plan[i, j] * cost[i, j]
@@ -166,16 +184,12 @@ def _read(
     return max(value - dual, 0.0), value
 
 
-NONE = -1
-PARENT, _DEPTH, _CHILD, _AFTER, _BEFORE = range(5)
-
-
 @kernel
-def hang(arcs: Array, n: int, m: int) -> tuple[Array, Array]:
-    """The tree of these arcs, hung from the first row: its links and flow."""
-    links = np.full((5, n + m), NONE)
+def _build_tree(arcs: Array, n: int, m: int) -> tuple[Array, Array]:
+    """Links and flow of the tree of these arcs (row, column, flow), rooted at the first row."""
+    links = np.full((5, n + m), _NONE)
     flow = np.zeros(n + m, np.int64)
-    first, touching = _index(arcs, n, m)
+    first, touching = _index_arcs(arcs, n, m)
     queue = np.zeros(n + m, np.int64)
     links[_DEPTH, 0] = 0
     waiting = 1
@@ -183,7 +197,7 @@ def hang(arcs: Array, n: int, m: int) -> tuple[Array, Array]:
         node = queue[head]
         for k in touching[first[node] : first[node + 1]]:
             other = n + arcs[k, 1] if node < n else arcs[k, 0]
-            if links[_DEPTH, other] != NONE:
+            if links[_DEPTH, other] != _NONE:
                 continue
             links[_DEPTH, other] = links[_DEPTH, node] + 1
             flow[other] = arcs[k, 2]
@@ -194,56 +208,8 @@ def hang(arcs: Array, n: int, m: int) -> tuple[Array, Array]:
 
 
 @kernel
-def price_tree(cost: Array, links: Array, potential: Array) -> Array:
-    """Give every arc of the tree the price that it costs; the nodes, parents before children."""
-    n, nodes = cost.shape[0], links.shape[1]
-    order = np.empty(nodes, np.int64)
-    root = 0
-    while links[PARENT, root] != NONE:
-        root = links[PARENT, root]
-    order[0] = root
-    potential[root] = 0.0
-    count = 1
-    for head in range(nodes):
-        above = order[head]
-        node = links[_CHILD, above]
-        while node != NONE:
-            arc = cost[node, above - n] if node < n else cost[above, node - n]
-            potential[node] = arc - potential[above]
-            order[count] = node
-            count += 1
-            node = links[_AFTER, node]
-    return order
-
-
-@kernel
-def pivot(
-    links: Array, flow: Array, potential: Array, row: int, column: int, price: float, n: int
-) -> None:
-    """Send mass along row -> column and back through the tree, as much as there is."""
-    x, y, amount, leaving, by_row = row, column, 2**62, NONE, True
-    while x != y:
-        if links[_DEPTH, x] >= links[_DEPTH, y]:
-            if x < n and flow[x] < amount:
-                amount, leaving, by_row = flow[x], x, True
-            x = links[PARENT, x]
-        else:
-            if y >= n and flow[y] < amount:
-                amount, leaving, by_row = flow[y], y, False
-            y = links[PARENT, y]
-    _carry(links, flow, row, x, amount, n)
-    _carry(links, flow, column, x, -amount, n)
-    if by_row:
-        _rehang(links, flow, row, column, leaving, amount)
-        _refresh(links, potential, row, price, n)
-    else:
-        _rehang(links, flow, column, row, leaving, amount)
-        _refresh(links, potential, column, -price, n)
-
-
-@kernel
-def _index(arcs: Array, n: int, m: int) -> tuple[Array, Array]:
-    """The arcs that touch each node, end to end, and where each node's begin."""
+def _index_arcs(arcs: Array, n: int, m: int) -> tuple[Array, Array]:
+    """The arcs of every node, one node after the other, and where each node's begin."""
     first = np.zeros(n + m + 1, np.int64)
     for k in range(n + m - 1):
         first[arcs[k, 0] + 1] += 1
@@ -259,39 +225,68 @@ def _index(arcs: Array, n: int, m: int) -> tuple[Array, Array]:
 
 
 @kernel
-def _link(links: Array, node: int, parent: int) -> None:
-    first = links[_CHILD, parent]
-    links[PARENT, node] = parent
-    links[_BEFORE, node] = NONE
-    links[_AFTER, node] = first
-    if first != NONE:
-        links[_BEFORE, first] = node
-    links[_CHILD, parent] = node
+def _compute_potentials(cost: Array, links: Array, potential: Array) -> Array:
+    """Fill the potentials for which arcs of the tree have reduced cost 0; nodes, parents first."""
+    n, nodes = cost.shape[0], links.shape[1]
+    order = np.empty(nodes, np.int64)
+    root = 0
+    while links[_PARENT, root] != _NONE:
+        root = links[_PARENT, root]
+    order[0] = root
+    potential[root] = 0.0
+    count = 1
+    for head in range(nodes):
+        above = order[head]
+        node = links[_CHILD, above]
+        while node != _NONE:
+            arc = cost[node, above - n] if node < n else cost[above, node - n]
+            potential[node] = arc - potential[above]
+            order[count] = node
+            count += 1
+            node = links[_AFTER, node]
+    return order
 
 
 @kernel
-def _unlink(links: Array, node: int) -> None:
-    before, after = links[_BEFORE, node], links[_AFTER, node]
-    if before != NONE:
-        links[_AFTER, before] = after
+def _pivot(
+    links: Array, flow: Array, potential: Array, row: int, column: int, reduced_cost: float, n: int
+) -> None:
+    """Let the arc row -> column enter the tree, with as much flow as its cycle can take."""
+    x, y, amount, leaving, by_row = row, column, 2**62, _NONE, True
+    while x != y:
+        if links[_DEPTH, x] >= links[_DEPTH, y]:
+            if x < n and flow[x] < amount:
+                amount, leaving, by_row = flow[x], x, True
+            x = links[_PARENT, x]
+        else:
+            if y >= n and flow[y] < amount:
+                amount, leaving, by_row = flow[y], y, False
+            y = links[_PARENT, y]
+    _push_flow(links, flow, row, x, amount, n)
+    _push_flow(links, flow, column, x, -amount, n)
+    if by_row:
+        _reverse_path(links, flow, row, column, leaving, amount)
+        _shift_subtree(links, potential, row, reduced_cost, n)
     else:
-        links[_CHILD, links[PARENT, node]] = after
-    if after != NONE:
-        links[_BEFORE, after] = before
+        _reverse_path(links, flow, column, row, leaving, amount)
+        _shift_subtree(links, potential, column, -reduced_cost, n)
 
 
 @kernel
-def _carry(links: Array, flow: Array, node: int, top: int, amount: int, n: int) -> None:
+def _push_flow(links: Array, flow: Array, node: int, top: int, amount: int, n: int) -> None:
+    """Change the flow on the arcs from node up to top, alternately by -amount and amount."""
     while node != top:
         flow[node] -= amount if node < n else -amount
-        node = links[PARENT, node]
+        node = links[_PARENT, node]
 
 
 @kernel
-def _rehang(links: Array, flow: Array, node: int, parent: int, leaving: int, amount: int) -> None:
-    """Turn the path from node up to the leaving arc around, and hang node from its new parent."""
+def _reverse_path(
+    links: Array, flow: Array, node: int, parent: int, leaving: int, amount: int
+) -> None:
+    """Reverse the path from node up to the leaving arc, and give node its new parent."""
     while True:
-        above, carried = links[PARENT, node], flow[node]
+        above, carried = links[_PARENT, node], flow[node]
         _unlink(links, node)
         _link(links, node, parent)
         flow[node] = amount
@@ -301,17 +296,39 @@ def _rehang(links: Array, flow: Array, node: int, parent: int, leaving: int, amo
 
 
 @kernel
-def _refresh(links: Array, potential: Array, top: int, change: float, n: int) -> None:
-    """Move the potentials from `top` down, rows by change and columns against it; and depths."""
+def _link(links: Array, node: int, parent: int) -> None:
+    first = links[_CHILD, parent]
+    links[_PARENT, node] = parent
+    links[_BEFORE, node] = _NONE
+    links[_AFTER, node] = first
+    if first != _NONE:
+        links[_BEFORE, first] = node
+    links[_CHILD, parent] = node
+
+
+@kernel
+def _unlink(links: Array, node: int) -> None:
+    before, after = links[_BEFORE, node], links[_AFTER, node]
+    if before != _NONE:
+        links[_AFTER, before] = after
+    else:
+        links[_CHILD, links[_PARENT, node]] = after
+    if after != _NONE:
+        links[_BEFORE, after] = before
+
+
+@kernel
+def _shift_subtree(links: Array, potential: Array, top: int, change: float, n: int) -> None:
+    """Shift the potentials below `top`, rows by change, columns by -change; update depths."""
     node = top
     while True:
-        links[_DEPTH, node] = links[_DEPTH, links[PARENT, node]] + 1
+        links[_DEPTH, node] = links[_DEPTH, links[_PARENT, node]] + 1
         potential[node] += change if node < n else -change
-        if links[_CHILD, node] != NONE:
+        if links[_CHILD, node] != _NONE:
             node = links[_CHILD, node]
             continue
-        while node != top and links[_AFTER, node] == NONE:
-            node = links[PARENT, node]
+        while node != top and links[_AFTER, node] == _NONE:
+            node = links[_PARENT, node]
         if node == top:
             break
         node = links[_AFTER, node]

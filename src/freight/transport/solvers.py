@@ -1,23 +1,51 @@
-"""Solvers for every transport problem of one form, and the choice between them.
+"""Solve transport problems: check the batch, choose the solver, return the plans.
 
-minimise <C,P> + hyp KL(P1|a) + ref KL(P'1|b) + epsilon sum(P log P - P)  over P >= 0
+    minimise <C,P> + hyp KL(P1|a) + ref KL(P'1|b) + epsilon sum(P log P - P)  over P >= 0
+
+| epsilon | marginals | solver |
+| --- | --- | --- |
+| 0 | both hard | `simplex`: transportation simplex |
+| 0 | one free | `nearest`: each unit to its nearest neighbour |
+| 0 | otherwise | `interior_point`: primal-dual interior point |
+| above 0 | any, on the CPU | `sinkhorn`: over-relaxed sweeps, then Newton |
+| above 0 | any, on a GPU or with gradients | `sinkhorn_torch`; `sinkhorn_triton` if small |
 """
 
-from collections.abc import Mapping
-from typing import Never
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Never
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from freight.errors import InvalidInput, NotConverged
 from freight.kernels import one_at_a_time
-from freight.transport.arrays import solve_arrays
-from freight.transport.barycenters import barycenter_batch
-from freight.transport.batches import Batch, Solved, Terms, check_data, check_shapes, check_sizes
-from freight.transport.tensors import like, solve_tensors, to_array, to_numbers
-from freight.transport.types import Array, Barycenters, Numbers, Plans, Problem
+from freight.transport.batches import (
+    Batch,
+    Solved,
+    Terms,
+    check_data,
+    check_shapes,
+    check_sizes,
+    like,
+    to_array,
+    to_numbers,
+)
+from freight.transport.devices import send_to_device
+from freight.transport.gradients import attach_gradient, refuse_gradient
+from freight.transport.interior_point import interior_point_batch
+from freight.transport.nearest import nearest_batch
+from freight.transport.simplex import simplex_batch
+from freight.transport.sinkhorn import sinkhorn_batch
+from freight.transport.sinkhorn_torch import sinkhorn_tensors
+from freight.transport.types import Numbers, Plans, Problem
 
-__all__ = ["barycenter", "solve"]
+__all__ = ["solve", "uses_fused_kernel"]
+
+_WIDEST = 64
+"""Wider problems do not fit into the registers of one Triton program."""
 
 
 def solve(
@@ -33,17 +61,38 @@ def solve(
     strict: bool = True,
     **unknown: Never,
 ) -> Plans:
-    """Solve one problem (n, m) or a padded batch (pair, n, m), numpy or torch, and return the same.
+    """Solve one transport problem, or a padded batch of problems of the same form.
 
-    Units past `hyp_sizes` and `ref_sizes` do not exist, whatever their cost or mass says. A plan is
-    converged when its duality gap is at most tolerance * (1 + |value|). With `strict` a problem
-    that is not raises `NotConverged`; otherwise look at `converged`.
+    `cost` is (n, m) with masses (n,) and (m,), or (pair, n, m) with masses (pair, n) and (pair, m);
+    numpy arrays or torch tensors, and the plans are of the same kind. Every combination of hard,
+    KL-relaxed and free marginals, exact or entropic, is a `Problem` and is solved to a duality gap:
 
-    Tensors on a GPU, or that want gradients, stay tensors where epsilon > 0. Gradients flow to
-    cost and masses through everything that is read off an entropic plan; at epsilon = 0 they flow
-    to the cost through `objective` (and `transport`, where neither side is priced).
+    >>> cost, a, b = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0.5, 0.5]), np.array([0.2, 0.8])
+    >>> plan = solve(Problem(), cost, a, b)
+    >>> plan.flow
+    array([[0.2, 0.3],
+           [0. , 0.5]])
+    >>> round(plan.transport, 12), plan.converged
+    (0.3, True)
+
+    In a batch, units at and past `hyp_sizes` and `ref_sizes` do not exist, whatever the padding
+    contains. Costs may be negative; masses need not sum to 1, but two hard marginals need equal
+    totals.
+
+    A plan is converged when its duality gap is at most tolerance * (1 + |value|). With `strict` a
+    problem that does not get there within `max_iterations` raises `NotConverged`; without, look
+    at `converged`.
+
+    Tensors are solved on their own device where epsilon > 0 and they are on a GPU or require
+    gradients, else on the CPU. Gradients reach cost and masses through everything computed from an
+    entropic plan; at epsilon = 0 they reach the cost through `objective` (and through `transport`,
+    where no marginal is KL-relaxed).
     """
-    _refuse("solve", unknown, "tolerance, max_iterations, strict")
+    if unknown:
+        raise InvalidInput(
+            f"solve has no option {next(iter(unknown))!r};"
+            " there is tolerance, max_iterations, strict"
+        )
     if not isinstance(problem, Problem):
         raise InvalidInput(f"the first argument is a Problem(hyp, ref, epsilon), not {problem!r}")
     if not 0 < tolerance < 1 or max_iterations < 1:
@@ -62,11 +111,11 @@ def solve(
     )
     terms = Terms(problem.hyp, problem.ref, problem.epsilon, tolerance, max_iterations)
     if isinstance(given[0], torch.Tensor):
-        solved = solve_tensors(problem, batch, terms, single)
+        solved = _solve_tensors(problem, batch, terms, single)
     else:
         check_data(batch, terms, single)
-        solved = solve_arrays(batch, terms)
-    _complain(solved, strict)
+        solved = _solve_arrays(batch, terms)
+    _raise_unconverged(solved, strict)
     flow, gap, converged = solved
     if single:
         flow, gap, converged = flow[0], gap[0].item(), converged[0].item()
@@ -74,81 +123,142 @@ def solve(
     return Plans(problem, given[0], given[1], given[2], *sizes, flow, gap, converged)
 
 
-def barycenter(
-    points: Numbers,
-    weights: Numbers | None = None,
-    sizes: Numbers | None = None,
-    *,
-    max_iterations: int = 1000,
-    strict: bool = True,
-    **unknown: Never,
-) -> Barycenters:
-    """Free-support Wasserstein-2 barycentres of points (text, layer, n, dim) or (layer, n, dim).
-
-    The masses `weights` (text, n) are those of the units in every layer, uniform where none are
-    given; the barycentre has n points of equal mass. `objective` is the mean over the layers of the
-    squared distance to them.
-    """
-    _refuse("barycenter", unknown, "max_iterations, strict")
-    layers = to_numbers(to_array(points), None)
-    single = layers.ndim == 3
-    layers = layers[None] if single else layers
-    if layers.ndim != 4 or 0 in layers.shape:
-        raise InvalidInput(
-            f"points has shape {tuple(points.shape)}; give (text, layer, n, dim), none of them 0"
-        )
-    texts, _, width, dim = layers.shape
-    count = check_sizes("", sizes, texts, width)
-    mass = _masses(weights, np.arange(width) < count[:, None], single)
-    where, objective = np.zeros((texts, width, dim)), np.empty(texts)
-    converged = np.empty(texts, bool)
-    with one_at_a_time():
-        barycenter_batch(layers, mass, count, max_iterations, where, objective, converged)
-    if not np.isfinite(objective).all():
-        raise InvalidInput(
-            f"the points of text {int(np.argmin(np.isfinite(objective)))} are not all finite"
-        )
-    if strict and not converged.all():
-        raise NotConverged(_unfinished(converged, "still moving at max_iterations"))
-    if single:
-        return Barycenters(like(where[0], points), objective[0].item(), converged[0].item())
-    return Barycenters(like(where, points), like(objective, points), like(converged, points))
+def uses_fused_kernel(problem: Problem, cost: Tensor) -> bool:
+    """Whether the fused GPU kernel solves these, with bits that do not depend on the batch."""
+    relaxed = max(problem.hyp, problem.ref) < math.inf
+    small = cost.is_cuda and max(cost.shape[1:]) <= _WIDEST
+    return problem.epsilon > 0 and relaxed and small and _fused_kernel() is not None
 
 
-def _refuse(function: str, unknown: Mapping[str, object], options: str) -> None:
-    if unknown:
-        raise InvalidInput(f"{function} has no option {next(iter(unknown))!r}; there is {options}")
-
-
-def _masses(weights: Numbers | None, inside: Array, single: bool) -> Array:
-    if weights is None:
-        return inside / inside.sum(axis=1, keepdims=True)
-    mass = to_array(weights).astype(np.float64)
-    mass = mass[None] if single else mass
-    if mass.shape != inside.shape:
-        raise InvalidInput(f"weights has shape {mass.shape}, the points need {inside.shape}")
-    mass = np.where(inside, mass, 0.0)
-    if not np.isfinite(mass).all() or (mass < 0).any():
-        raise InvalidInput("weights must be finite and not negative")
-    totals = mass.sum(axis=1, keepdims=True)
-    if (totals == 0).any():
-        raise InvalidInput(f"the weights of text {int(np.argmin(totals))} are all 0")
-    result: Array = mass / totals
-    return result
-
-
-def _complain(solved: Solved, strict: bool) -> None:
+def _raise_unconverged(solved: Solved, strict: bool) -> None:
     converged = to_array(solved.converged)
-    if strict and not converged.all():
-        worst = float(np.nanmax(to_array(solved.gap)))
-        raise NotConverged(
-            _unfinished(converged, f"the largest gap is {worst:.3g}")
-            + "; raise max_iterations or tolerance, or pass strict=False and look at `converged`"
-        )
-
-
-def _unfinished(converged: Array, why: str) -> str:
+    if not strict or converged.all():
+        return
     bad = np.flatnonzero(~converged)
-    return (
-        f"{bad.size} of {converged.size} problems (the first is {bad[0]}) did not converge: {why}"
+    raise NotConverged(
+        f"{bad.size} of {converged.size} problems (the first is {bad[0]}) did not converge: the"
+        f" largest gap is {float(np.nanmax(to_array(solved.gap))):.3g}; raise max_iterations or"
+        " tolerance, or pass strict=False and look at `converged`"
     )
+
+
+def _solve_arrays(batch: Batch, terms: Terms) -> Solved:
+    """Solve a checked batch on the CPU, in float64."""
+    if terms.epsilon > 0.0:
+        solver = sinkhorn_batch
+    elif terms.hyp == 0.0 or terms.ref == 0.0:
+        solver = nearest_batch
+    elif terms.hyp == terms.ref == np.inf:
+        solver = simplex_batch
+    else:
+        solver = interior_point_batch
+    flow = np.zeros(batch.cost.shape)
+    gap, converged = np.empty(len(flow)), np.empty(len(flow), bool)
+    with one_at_a_time():
+        solver(batch, terms, flow, gap, converged)
+    return Solved(flow, gap, converged)
+
+
+def _solve_tensors(problem: Problem, batch: Batch, terms: Terms, single: bool) -> Solved:
+    """Solve on the device where that is faster or gradients are wanted, else on the CPU."""
+    cost: Any = batch.cost
+    tracked = [x.requires_grad for x in batch[:3]]  # type: ignore[attr-defined]
+    if problem.epsilon > 0 and (cost.is_cuda or any(tracked)):
+        return _solve_entropic(problem, batch, terms, single)
+    for name, tracks, penalty in zip(
+        ("hyp", "ref"), tracked[1:], (terms.hyp, terms.ref), strict=True
+    ):
+        if tracks and penalty == math.inf:
+            raise InvalidInput(
+                f"the masses of a hard marginal have gradients only with epsilon > 0; detach"
+                f" {name}_weights, or give the problem an epsilon above 0"
+            )
+    arrays = _to_arrays(batch)
+    check_data(arrays, terms, single)
+    solved = _solve_arrays(arrays, terms)
+    flow, gap, converged = (like(x, cost) for x in solved)
+    if tracked[0] and any(0 < x < math.inf for x in (terms.hyp, terms.ref)):
+        flow = refuse_gradient(flow, cost)
+    return Solved(flow, gap, converged)
+
+
+def _to_arrays(batch: Batch) -> Batch:
+    return Batch(*(to_array(x) for x in batch))
+
+
+@cache
+def _fused_kernel() -> Callable[..., tuple[Tensor, Tensor, Tensor]] | None:
+    """The Triton kernel, where `triton` is installed and can compile it."""
+    try:
+        from freight.transport.sinkhorn_triton import sinkhorn_fused
+
+        one = torch.ones((1, 1, 1), dtype=torch.float64, device="cuda")
+        sizes = torch.ones(1, dtype=torch.int64, device="cuda")
+        sinkhorn_fused(Terms(1.0, 1.0, 1.0, 0.1, 8), one, (one[0], one[0]), (sizes, sizes))
+    except Exception:  # a compiler that is not set up raises what it likes
+        return None
+    return sinkhorn_fused
+
+
+def _solve_entropic(problem: Problem, batch: Batch, terms: Terms, single: bool) -> Solved:
+    cost, hyp_weights, ref_weights = (torch.as_tensor(x) for x in batch[:3])
+    with torch.no_grad():
+        fused = _fused_kernel() if uses_fused_kernel(problem, cost) else None
+        if fused:
+            sizes = [send_to_device(size, cost.device) for size in batch[3:]]
+            solved = fused(terms, cost, (hyp_weights, ref_weights), sizes)
+        else:
+            solved = _solve_by_sweeps(problem, batch, terms, single)
+        flow, gap, converged = _finish_on_cpu(solved, batch, terms, single)
+    if any(x.requires_grad for x in (cost, hyp_weights, ref_weights)):
+        flow = attach_gradient(problem, cost, hyp_weights, ref_weights, flow)
+    return Solved(flow.to(cost.dtype), gap.to(cost.dtype), converged)  # type: ignore[arg-type]
+
+
+def _solve_by_sweeps(
+    problem: Problem, batch: Batch, terms: Terms, single: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Sweep over all problems of the batch at once."""
+    cost, hyp_weights, ref_weights = (torch.as_tensor(x) for x in batch[:3])
+    hyp_inside, ref_inside = (
+        torch.arange(width, device=cost.device) < torch.as_tensor(size, device=cost.device)[:, None]
+        for width, size in zip(cost.shape[1:], batch[3:], strict=True)
+    )
+    hyp = hyp_weights.where(hyp_inside, 0.0)
+    ref = ref_weights.where(ref_inside, 0.0)
+    inside = hyp_inside[:, :, None] & ref_inside[:, None, :]
+    clean = cost.where(inside, 0.0)
+    balanced = problem.hyp == problem.ref == math.inf
+    if not _is_sound(clean, hyp, ref, balanced):
+        check_data(_to_arrays(batch), terms, single)
+    if balanced:
+        ref = ref * (hyp.sum(-1, keepdim=True) / ref.sum(-1, keepdim=True))
+    hyp_present = hyp > 0 if terms.hyp else hyp_inside
+    ref_present = ref > 0 if terms.ref else ref_inside
+    return sinkhorn_tensors(problem, terms, clean, hyp, ref, hyp_present, ref_present)
+
+
+def _is_sound(cost: Tensor, hyp: Tensor, ref: Tensor, balanced: bool) -> bool:
+    """A quick check on the device; the one that names the culprit is on the CPU."""
+    fine = cost.isfinite().all()
+    if balanced:
+        fine = fine & torch.allclose(hyp.sum(-1), ref.sum(-1), rtol=1e-9, atol=0.0)
+    for mass in (hyp, ref):
+        fine = fine & mass.isfinite().all() & (mass >= 0).all() & (mass.sum(-1) > 0).all()
+    return bool(fine)
+
+
+def _finish_on_cpu(
+    solved: tuple[Tensor, Tensor, Tensor], batch: Batch, terms: Terms, single: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Solve again, by the Newton steps of the CPU, what did not converge on the device."""
+    flow, gap, converged = solved
+    if bool(converged.all()):
+        return solved
+    arrays = _to_arrays(batch)
+    check_data(arrays, terms, single)
+    unfinished = (~converged).nonzero()[:, 0]
+    rest = Batch(*(x[to_array(unfinished)] for x in arrays))
+    again = (torch.as_tensor(x, device=flow.device) for x in _solve_arrays(rest, terms))
+    flow[unfinished], gap[unfinished], converged[unfinished] = again
+    return flow, gap, converged

@@ -1,11 +1,11 @@
-"""The nouns: a problem is data, a solved batch derives its numbers."""
+"""A transport problem as data, and a solved batch, which computes its values from its plan."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,20 +15,35 @@ from numba import prange
 from freight.errors import InvalidInput
 from freight.kernels import batch_kernel, kernel, one_at_a_time
 
-if TYPE_CHECKING:
-    import torch
-
-
 Array: TypeAlias = npt.NDArray[Any]
 Numbers: TypeAlias = Array | torch.Tensor
 
 
 @dataclass(frozen=True)
 class Problem:
-    """How firmly each side is held, and how much blur: what there is to know besides the data.
+    """The form of an optimal transport problem: one penalty per marginal, and epsilon.
 
-    A penalty of infinity holds its side, 0 lets it go, anything between is the price of leaving
-    mass unmoved or moving too much. `epsilon` above 0 is entropic, 0 is exact.
+    For a cost matrix C and masses a (hyp) and b (ref), the plan P >= 0 minimises
+
+        <C, P> + hyp KL(P 1 | a) + ref KL(P' 1 | b) + epsilon sum(P log P - P)
+
+    with KL(p | w) = sum(p log(p / w) - p + w). The penalty decides how a marginal is treated:
+
+    - `inf` (the default): a hard marginal, met exactly (balanced transport).
+    - a positive number: a KL-relaxed marginal (unbalanced transport). The plan may move less or
+      more mass than a unit has; the smaller the penalty, the cheaper that is.
+    - 0: a free marginal, which costs nothing and may become anything. The other one must not be.
+
+    `epsilon` is the weight of the entropic regularisation; 0 asks for an exact plan.
+
+    >>> Problem()                                        # balanced and exact: ot.emd
+    Problem(hyp=inf, ref=inf, epsilon=0.0)
+    >>> Problem(epsilon=0.05)                            # balanced and entropic: ot.sinkhorn
+    Problem(hyp=inf, ref=inf, epsilon=0.05)
+    >>> Problem(hyp=0.23, ref=0.31, epsilon=0.009)       # unbalanced and entropic
+    Problem(hyp=0.23, ref=0.31, epsilon=0.009)
+    >>> Problem(ref=0)                                   # each hyp unit to its nearest ref unit
+    Problem(hyp=inf, ref=0.0, epsilon=0.0)
     """
 
     hyp: float = math.inf
@@ -42,19 +57,25 @@ class Problem:
                 raise InvalidInput(f"{name}={value!r} is not a number from 0 up")
             object.__setattr__(self, name, float(value))
         if math.isinf(self.epsilon):
-            raise InvalidInput("epsilon=inf blurs everything into one; give a finite number")
+            raise InvalidInput("epsilon=inf leaves nothing but the entropy; give a finite number")
         if self.hyp == 0 and self.ref == 0:
             raise InvalidInput(
-                "with hyp=0 and ref=0 nothing needs to move; hold or price at least one side"
+                "with hyp=0 and ref=0 both marginals are free and the best plan is empty; give at"
+                " least one side a penalty above 0"
             )
 
 
 @dataclass(frozen=True, eq=False)
 class Plans:
-    """A solved batch, or one solved problem: who sends how much to whom, and how exact that is.
+    """The solution of a batch of problems, or of one: transport plans and what they cost.
 
-    `gap` bounds how far the plan is from optimal; `converged` says whether that was the tolerance
-    asked for. Arrays are the caller's kind; for one problem the numbers are plain.
+    `flow` is the transport plan, shaped like `cost`: (pair, n, m), or (n, m) for one problem; it is
+    0 past the sizes. `gap` bounds how far the plan's value is from the optimum (the duality gap),
+    and `converged` says whether it is within the tolerance that was asked for. `transport`,
+    `objective` and `regularised` are computed from the plan when they are first read.
+
+    Arrays are of the caller's kind (numpy or torch, on its device), with one number per problem;
+    for one problem they are plain numbers.
     """
 
     problem: Problem
@@ -69,17 +90,17 @@ class Plans:
 
     @property
     def transport(self) -> Any:
-        """What moving the mass costs: <C,P>."""
+        """The transport cost alone, <C, P>."""
         return self._totals[0]
 
     @property
     def objective(self) -> Any:
-        """Transport plus the price of what the two sides leave unmoved or move too much."""
+        """The transport cost plus the KL penalties of the relaxed marginals, without entropy."""
         return self._totals[1]
 
     @property
     def regularised(self) -> Any:
-        """Objective plus the entropy term; its gradient with respect to the cost is the flow."""
+        """The objective plus the entropy term; its gradient with respect to the cost is `flow`."""
         return self._totals[2]
 
     @cached_property
@@ -88,19 +109,19 @@ class Plans:
         data = [self.cost, self.flow, self.hyp_weights, self.ref_weights]
         if isinstance(self.cost, torch.Tensor):
             return tensor_totals(data[0], data[1], data[2], data[3], *terms)
-        one = self.cost.ndim == 2
-        data = [x[None] for x in data] if one else data
+        single = self.cost.ndim == 2
+        data = [x[None] for x in data] if single else data
         out = np.empty((len(data[0]), 3))
         with one_at_a_time():
             sizes = self.hyp_sizes, self.ref_sizes
             totals(data[0], data[1], data[2], data[3], *sizes, *terms, out)
-        transport, objective, regularised = (float(x[0]) if one else x for x in out.T)
+        transport, objective, regularised = (float(x[0]) if single else x for x in out.T)
         return transport, objective, regularised
 
 
 @dataclass(frozen=True, eq=False)
 class Barycenters:
-    """A free-support barycentre a text: its points, and the mean squared distance to its layers."""
+    """One free-support barycenter per text: its points, and the mean W2^2 to the text's layers."""
 
     points: Any
     objective: Any
@@ -120,7 +141,10 @@ def totals(
     epsilon: float,
     out: Array,
 ) -> None:
-    """Fill out (pair, 3); sums run over the true sizes, so that padding cannot change a bit."""
+    """Fill out (pair, 3) with transport, objective and regularised value.
+
+    Sums run over the true sizes, so that padding cannot change a bit.
+    """
     for k in prange(cost.shape[0]):
         n, m = hyp_sizes[k], ref_sizes[k]
         hyp_sums, ref_sums = np.zeros(n), np.zeros(m)
@@ -135,13 +159,14 @@ def totals(
                     if epsilon > 0.0:
                         entropy += mass * np.log(mass) - mass
         out[k, 0] = transport
-        out[k, 1] = transport + _price(hyp_sums, hyp_weights[k], hyp)
-        out[k, 1] += _price(ref_sums, ref_weights[k], ref)
+        out[k, 1] = transport + _kl_penalty(hyp_sums, hyp_weights[k], hyp)
+        out[k, 1] += _kl_penalty(ref_sums, ref_weights[k], ref)
         out[k, 2] = out[k, 1] + epsilon * entropy
 
 
 @kernel
-def _price(sums: Array, weights: Array, penalty: float) -> float:
+def _kl_penalty(sums: Array, weights: Array, penalty: float) -> float:
+    """penalty * KL(sums | weights); hard and free marginals cost nothing."""
     if penalty == 0.0 or penalty == np.inf:
         return 0.0
     total = 0.0
@@ -161,11 +186,11 @@ def tensor_totals(
     ref: float,
     epsilon: float,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The same on tensors, where gradients are wanted; flow and masses are 0 past the sizes."""
+    """The same three values on tensors, differentiable; flow and masses are 0 past the sizes."""
     cost = cost.where(flow > 0, 0.0)  # past the sizes it may be anything
     transport = (cost * flow).sum((-2, -1))
     if epsilon == 0.0:
-        # Optimal and without blur: what depends on the data through the flow cancels.
+        # At an exact optimum the derivative through the flow cancels (envelope theorem).
         flow = flow.detach()
     objective = (cost * flow).sum((-2, -1))
     for dim, weights, penalty in ((-1, hyp_weights, hyp), (-2, ref_weights, ref)):

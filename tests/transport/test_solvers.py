@@ -1,7 +1,9 @@
-"""What holds between the solvers, whatever each of them does."""
+"""Laws that hold for every problem, whichever solver takes it."""
 
+import doctest
 import math
 from dataclasses import replace
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 import freight
 from freight import Problem
+from freight.transport import solvers, types
 from problems import Floats, random_batch
 
 INF = math.inf
@@ -34,7 +37,7 @@ def numbers(plans: freight.Plans) -> Floats:
     return np.array([plans.transport, plans.objective, plans.regularised])
 
 
-def test_earth_movers_distance_is_the_limit_of_holding_both_sides() -> None:
+def test_earth_movers_distance_is_the_limit_of_large_penalties() -> None:
     cost, hyp, ref = random_batch()
     emd = freight.solve(Problem(INF, INF), cost, hyp, ref)
     stiff = freight.solve(Problem(1e6, 1e6), cost, hyp, ref)
@@ -42,7 +45,7 @@ def test_earth_movers_distance_is_the_limit_of_holding_both_sides() -> None:
     np.testing.assert_allclose(stiff.transport, emd.transport, atol=1e-5)
 
 
-def test_precision_and_recall_are_the_limits_of_letting_a_side_go() -> None:
+def test_precision_and_recall_are_the_limits_of_small_penalties() -> None:
     cost, hyp, ref = random_batch(n=5, m=4)
     precision = freight.solve(Problem(INF, 0), cost, hyp, ref)
     recall = freight.solve(Problem(0, INF), cost, hyp, ref)
@@ -124,7 +127,7 @@ def test_a_unit_without_mass_is_matched_only_where_its_side_is_free(problem: Pro
     cost, hyp, ref = (x[0].copy() for x in random_batch(1, 6, 5, seed=5))
     hyp[2] = ref[3] = 0.0
     hyp, ref = hyp / hyp.sum(), ref / ref.sum()
-    cost[2], cost[:, 3] = 0.0, 0.0  # both would be welcome
+    cost[2], cost[:, 3] = 0.0, 0.0  # the cheapest of all
     flow = freight.solve(problem, cost, hyp, ref).flow
     assert (flow[2].sum() > 0) == (problem.hyp == 0)
     assert (flow[:, 3].sum() > 0) == (problem.ref == 0)
@@ -161,8 +164,22 @@ def test_any_problem_has_a_plan(n: int, m: int, problem: Problem, seed: int, top
         np.testing.assert_allclose(plans.flow.sum(axis=1), ref, atol=1e-12)
 
 
-def test_a_price_bounds_what_leaving_everything_would_cost() -> None:
+def test_the_objective_is_at_most_the_penalty_of_an_empty_plan() -> None:
     cost, hyp, ref = random_batch(seed=8)
     plans = freight.solve(Problem(0.23, 0.31), cost + 10, hyp, ref)
     np.testing.assert_allclose(plans.objective, 0.54, atol=1e-3)
     assert plans.flow.sum() < 1e-4
+
+
+def test_the_example_of_the_documentation() -> None:
+    cost, hyp, ref = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0.5, 0.5]), np.array([0.2, 0.8])
+    plan = freight.solve(Problem(), cost, hyp, ref)
+    np.testing.assert_allclose(plan.flow, [[0.2, 0.3], [0.0, 0.5]], atol=1e-15)
+    assert plan.transport == plan.objective == plan.regularised == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("module", [types, solvers])
+def test_the_docstrings_are_right(module: ModuleType) -> None:
+    outcome = doctest.testmod(module, extraglobs={"np": np, "Problem": Problem})
+    assert outcome.attempted > 3
+    assert outcome.failed == 0

@@ -1,4 +1,4 @@
-"""What cannot be solved says why, and what would help."""
+"""Invalid input is refused with a message that names the culprit and the cure."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,12 +9,23 @@ import torch
 
 import freight
 from freight import InvalidInput, NotConverged, Problem, solve
-from problems import random_batch
+from freight.transport.batches import (
+    balance_totals,
+    compact_cost,
+    compact_weights,
+    like,
+    scatter_plan,
+    support,
+    to_array,
+    to_numbers,
+)
+from problems import Floats, random_batch
 
 COST, HYP, REF = random_batch(3, 4, 5)
 
 
-def spoiled(array: np.ndarray, index: Any, value: float) -> np.ndarray:
+def spoil(array: Floats, index: Any, value: float) -> Floats:
+    """A copy with one entry (or slice) replaced."""
     copy = array.copy()
     copy[index] = value
     return copy
@@ -22,32 +33,32 @@ def spoiled(array: np.ndarray, index: Any, value: float) -> np.ndarray:
 
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "nan cost": (
-        lambda: solve(Problem(), spoiled(COST, (1, 2, 3), np.nan), HYP, REF),
+        lambda: solve(Problem(), spoil(COST, (1, 2, 3), np.nan), HYP, REF),
         r"cost\[1, 2, 3\] is nan",
     ),
     "inf cost": (
-        lambda: solve(Problem(ref=0), spoiled(COST, (0, 0, 4), np.inf), HYP, REF),
+        lambda: solve(Problem(ref=0), spoil(COST, (0, 0, 4), np.inf), HYP, REF),
         r"cost\[0, 0, 4\] is inf",
     ),
     "one problem": (
-        lambda: solve(Problem(), spoiled(COST[0], (2, 3), np.nan), HYP[0], REF[0]),
+        lambda: solve(Problem(), spoil(COST[0], (2, 3), np.nan), HYP[0], REF[0]),
         r"cost\[2, 3\] is nan",
     ),
     "negative mass": (
-        lambda: solve(Problem(), COST, spoiled(HYP, (2, 1), -0.1), REF),
+        lambda: solve(Problem(), COST, spoil(HYP, (2, 1), -0.1), REF),
         r"hyp_weights\[2, 1\] is -0.1",
     ),
     "nan mass": (
-        lambda: solve(Problem(1, 1), COST, HYP, spoiled(REF, (0, 3), np.nan)),
+        lambda: solve(Problem(1, 1), COST, HYP, spoil(REF, (0, 3), np.nan)),
         r"ref_weights\[0, 3\] is nan",
     ),
     "no mass": (
-        lambda: solve(Problem(1, 1), COST, HYP, spoiled(REF, 1, 0)),
+        lambda: solve(Problem(1, 1), COST, HYP, spoil(REF, 1, 0)),
         "ref_weights of problem 1 are all 0",
     ),
     "unequal": (
         lambda: solve(Problem(), COST, HYP, REF * 1.5),
-        "sum to 1 and ref_weights to 1.5; normalise",
+        "marginals of problem 0 are hard, but hyp_weights sum to 1 and ref_weights to 1.5; normal",
     ),
     "shapes": (lambda: solve(Problem(), COST, REF, HYP), r"hyp_weights has shape \(3, 5\)"),
     "dimensions": (lambda: solve(Problem(), COST[0, 0], HYP, REF), r"cost has shape \(5,\)"),
@@ -61,11 +72,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: solve(Problem(), COST, HYP, REF, None, np.array([1, 2])),
         "ref_sizes must be whole",
     ),
-    "both free": (lambda: Problem(0, 0), "hold or price at least one side"),
+    "both free": (lambda: Problem(0, 0), "give at least one side a penalty above 0"),
     "negative penalty": (lambda: Problem(hyp=-1), "hyp=-1 is not a number from 0 up"),
     "nan epsilon": (lambda: Problem(epsilon=float("nan")), "epsilon=nan"),
     "text penalty": (lambda: Problem(ref="lots"), "ref='lots'"),  # type: ignore[arg-type]
-    "infinite blur": (lambda: Problem(epsilon=float("inf")), "finite"),
+    "infinite epsilon": (lambda: Problem(epsilon=float("inf")), "finite"),
     "no problem": (lambda: solve("emd", COST, HYP, REF), "Problem"),  # type: ignore[arg-type]
     "tolerance": (lambda: solve(Problem(), COST, HYP, REF, tolerance=0), "tolerance"),
     "points": (lambda: freight.barycenter(COST[0]), r"points has shape \(4, 5\)"),
@@ -85,7 +96,7 @@ def test_the_message_names_the_culprit(case: str) -> None:
 @pytest.mark.parametrize("case", ["nan", "mass", "unequal"])
 def test_tensors_are_checked_as_arrays_are(case: str) -> None:
     cost = torch.tensor(
-        spoiled(COST, (1, 2, 3), np.nan) if case == "nan" else COST, requires_grad=True
+        spoil(COST, (1, 2, 3), np.nan) if case == "nan" else COST, requires_grad=True
     )
     hyp = torch.tensor(-HYP if case == "mass" else HYP)
     ref = torch.tensor(REF * 2 if case == "unequal" else REF)
@@ -107,3 +118,36 @@ def test_no_convergence_is_raised_or_marked(problem: Problem) -> None:
     plans = solve(problem, COST, HYP, REF, max_iterations=2, strict=False)
     assert not plans.converged.any()
     assert (plans.gap > 1e-6).all()
+
+
+def test_arrays_are_converted_like_the_cost() -> None:
+    assert to_numbers([1, 2], np.zeros(1, np.float32)).dtype == np.float64
+    assert to_numbers(np.ones(2, np.float32), np.zeros(1)).dtype == np.float32
+    half = to_numbers([1.0], torch.zeros(1, dtype=torch.bfloat16))
+    assert half.dtype == torch.float32
+    assert like(np.array([1.5]), torch.zeros(1, dtype=torch.float32)).dtype == torch.float32
+    assert like(np.array([True]), torch.zeros(1)).dtype == torch.bool
+    np.testing.assert_array_equal(to_array(torch.ones(2, requires_grad=True)), [1.0, 1.0])
+
+
+def test_the_support_is_what_has_mass_and_everything_of_a_free_marginal() -> None:
+    weights = np.array([0.2, 0.0, 0.8, 9.0])
+    np.testing.assert_array_equal(support(weights, 3, 1.0), [0, 2])
+    np.testing.assert_array_equal(support(weights, 3, 0.0), [0, 1, 2])
+
+
+def test_a_plan_on_the_support_returns_to_its_place() -> None:
+    cost = np.arange(12.0).reshape(3, 4)
+    rows, columns = np.array([0, 2]), np.array([1, 3])
+    small = compact_cost(cost, rows, columns, 2.0)
+    np.testing.assert_array_equal(small, [[0.5, 1.5], [4.5, 5.5]])
+    np.testing.assert_array_equal(compact_weights(np.array([5, 6, 7]), rows), [5.0, 7.0])
+    flow = np.zeros((3, 4))
+    scatter_plan(small, rows, columns, flow)
+    np.testing.assert_array_equal(flow, [[0, 0.5, 0, 1.5], [0, 0, 0, 0], [0, 4.5, 0, 5.5]])
+
+
+def test_totals_are_balanced_to_that_of_the_hypothesis() -> None:
+    ref = np.array([1.0, 3.0])
+    balance_totals(np.array([1.0, 1.0]), ref)
+    np.testing.assert_array_equal(ref, [0.5, 1.5])

@@ -1,3 +1,5 @@
+"""Exact plans with a KL-relaxed marginal: closed forms, and a gap that bounds the error."""
+
 import itertools
 import math
 
@@ -6,7 +8,8 @@ import pytest
 
 import freight
 from freight import Problem
-from problems import clustered, divergence, one_reference_unit, random_batch, spread
+from freight.transport.interior_point import solve_bordered
+from problems import clustered, divergence, one_reference_unit, spread
 
 
 def test_theorem_two_has_a_closed_form() -> None:
@@ -19,7 +22,7 @@ def test_theorem_two_has_a_closed_form() -> None:
         assert plan.flow.sum() == pytest.approx(total, abs=1e-7)
 
 
-def test_one_unit_a_side() -> None:
+def test_one_unit_per_side() -> None:
     plan = freight.solve(Problem(0.2, 0.3), np.array([[0.7]]), np.ones(1), np.ones(1))
     moved = math.exp(-0.7 / 0.5)
     assert plan.flow.item() == pytest.approx(moved, abs=1e-6)
@@ -44,7 +47,7 @@ def test_the_gap_is_small_and_true(hyp: float, ref: float) -> None:
         primal += 0 if math.isinf(hyp) else hyp * divergence(plan.flow.sum(axis=1), a)
         primal += 0 if math.isinf(ref) else ref * divergence(plan.flow.sum(axis=0), b)
         assert plan.objective == pytest.approx(primal, abs=1e-12)
-        # No other plan does better than the gap allows: try the neighbours' plans.
+        # No other plan does better than the gap allows: try the plans of similar problems.
         for other in (Problem(hyp, ref, 0.01), Problem(hyp * 1.1, ref * 1.1)):
             near = freight.solve(other, cost, a, b).flow
             value = (cost * near).sum()
@@ -63,8 +66,13 @@ def test_extreme_costs_and_penalties() -> None:
             assert plan.gap <= 1e-6
 
 
-def test_free_and_priced_has_a_closed_form() -> None:
-    cost, hyp, ref = (x[0] for x in random_batch(1))
-    plan = freight.solve(Problem(0.2, 0.0), cost, hyp, ref)
-    nearest = cost.min(axis=1)
-    assert plan.objective == pytest.approx((0.2 * hyp * -np.expm1(-nearest / 0.2)).sum(), rel=1e-12)
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (5, 3)])
+def test_the_bordered_system_is_solved(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(3)
+    n, m = shape
+    w = rng.uniform(0.1, 1.0, shape)
+    p, q = w.sum(axis=1) + 0.5, w.sum(axis=0) + 0.5
+    r, s, x, y = rng.normal(size=n), rng.normal(size=m), np.zeros(n), np.zeros(m)
+    solve_bordered(w, p, q, r, s, x, y)
+    np.testing.assert_allclose(p * x + w @ y, r, atol=1e-12)
+    np.testing.assert_allclose(w.T @ x + q * y, s, atol=1e-12)
