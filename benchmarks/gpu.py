@@ -6,7 +6,7 @@ Needs no network: an encoder of BERT-base's shape with random weights and a voca
 the spot; texts have the lengths of news sentences, about 26 tokens, and none is repeated. Prints,
 for each metric, pairs a second, the same over what the encoder alone does for the same layers in
 plain length-sorted batches, and how the time would be shared out if each stage waited for the last.
-bert-score is measured where it is installed.
+bert-score is weigh where it is installed.
 """
 
 import argparse
@@ -25,9 +25,16 @@ import transformers
 
 import freight
 from freight.core.metric import Metric
-from freight.core.pipeline import Segment, chunks, encode_chunk, measured, price, read
-from freight.core.scoring import Scorer, score_stream
-from freight.core.types import device_of
+from freight.core.pipeline import (
+    chunks,
+    compute_costs,
+    encode_chunk,
+    read_scores,
+    score_stream,
+    weigh,
+)
+from freight.core.scorers import PipelineScorer
+from freight.core.types import Segment, device_of
 from freight.encoders.tokenizer import Tokens
 from freight.encoders.transformer import hidden_states
 
@@ -79,7 +86,7 @@ def main() -> None:
 
 def measure(
     name: str,
-    metric: Scorer,
+    metric: PipelineScorer,
     encode: Callable[[Sequence[int], int], None],
     hyps: Sequence[str],
     refs: Sequence[str],
@@ -114,18 +121,18 @@ def split(metric: Metric, segments: Sequence[Segment], most: int = 32768) -> dic
     encoder: Any = metric.encoder
     spent: dict[str, float] = dict.fromkeys(("tokens", "encoder", "measures", "costs", "plans"), 0)
     clock = _Clock(device_of(encoder))
-    for chunk in chunks(segments[:most], 8):
+    for chunk in chunks(segments[:most], growth=8):
         prepared = {encoder: encoder.prepare(chunk.texts)}
         spent["tokens"] += clock.lap()
         (encoded,) = encode_chunk([metric], chunk, prepared)
         spent["encoder"] += clock.lap()
         ((_, cloud),) = encoded.clouds([metric])
-        sides = measured(metric, cloud)
+        sides = weigh(metric, cloud)
         spent["measures"] += clock.lap()
-        priced = price(metric, *sides, chunk.index)
+        priced = compute_costs(metric, *sides, chunk.index)
         priced = replace(priced, batches=list(priced.batches))
         spent["costs"] += clock.lap()
-        read(metric, priced)
+        read_scores(metric, priced)
         spent["plans"] += clock.lap()
     return {stage: seconds / sum(spent.values()) for stage, seconds in spent.items()}
 

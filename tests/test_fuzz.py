@@ -14,7 +14,7 @@ import pytest
 
 import freight
 from freight.core.result import Result
-from freight.core.scoring import Scorer
+from freight.core.scorers import PipelineScorer
 from freight.explain.explanation import Explanation
 from freight.report.corpus import page
 from freight.report.explanation import fragment
@@ -73,7 +73,7 @@ def check_result(result: Result) -> None:
             assert result.flags[k]
 
 
-def check_explanation(metric: Scorer, hyp: str, ref: str, score: float) -> None:
+def check_explanation(metric: PipelineScorer, hyp: str, ref: str, score: float) -> None:
     found: Explanation = metric.explain(hyp, ref)
     column = found.column.name
     assert found.scores[column] == pytest.approx(score, abs=1e-5, nan_ok=True)
@@ -101,7 +101,7 @@ def test_anything_can_be_scored_by_its_letters_and_words() -> None:
     check([freight.load(name) for name in names], hyps, explain=0)
 
 
-def check(metrics: list[Scorer], hyps: list[str], explain: int) -> None:
+def check(metrics: list[PipelineScorer], hyps: list[str], explain: int) -> None:
     refs = hyps[1:] + hyps[:1]
     systems = [text[:20] for text in hyps[:3]] * len(hyps)
     results = freight.score_together(metrics, hyps, refs)

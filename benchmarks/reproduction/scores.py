@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import freight
-from freight.core.scoring import Scorer
+from freight.core.scorers import PipelineScorer
 from freight.data.judgement_files import read_judgements
 from freight.data.judgements import Judgements
 from freight.encoders import best_layer, is_static
@@ -139,7 +139,7 @@ def scored(
 
 def _load(
     name: str, settings: dict[str, Any], encoder: Any, lang: str, layers: dict[str, int]
-) -> Scorer:
+) -> PipelineScorer:
     if encoder is not None:
         own = OF_ONE_LAYER.get(name, ()) if encoder.depth else ()
         given = {"layer": layers.get("layer"), "lang": lang}

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import freight
-from freight.core.scoring import Scorer
+from freight.core.scorers import PipelineScorer
 from freight.core.sweep_cache import Memories
 from freight.data.judgement_files import read_judgements
 from freight.data.judgements import Judgements
@@ -90,7 +90,7 @@ def tried(name: str, device: str | None, sets: Sequence[Judgements]) -> Tried:
     for one in sets:
         started, memories = time.perf_counter(), Memories()
 
-        def make(settings: dict[str, Any], memories: Memories = memories) -> Scorer:
+        def make(settings: dict[str, Any], memories: Memories = memories) -> PipelineScorer:
             return memories.remembering(freight.load("freight", encoder=encoder, **settings))
 
         asked = [question(one)]

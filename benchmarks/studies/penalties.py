@@ -19,7 +19,7 @@ import numpy as np
 
 import freight
 from freight.core.metric import Metric
-from freight.core.pipeline import measured, price
+from freight.core.pipeline import compute_costs, weigh
 from freight.core.sweep_cache import Memories, Rehearsal
 from freight.data.judgement_files import read_judgements
 from freight.data.judgements import Judgements
@@ -114,7 +114,7 @@ def levels(metric: Metric, judged: Judgements) -> tuple[float, float]:
 
 def _costs(metric: Metric, cloud: Any, index: Array) -> Iterator[Array]:
     """The cost matrix of each pair."""
-    for pairs, batch in price(metric, *measured(metric, cloud), index).batches:
+    for pairs, batch in compute_costs(metric, *weigh(metric, cloud), index).batches:
         sizes = zip(batch.numpy(), pairs.hyp_sizes, pairs.ref_sizes, strict=True)
         yield from (cost[:hyp, :ref] for cost, hyp, ref in sizes)
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from freight import loss as loss
-    from freight.core.decoding import Choice, mbr
     from freight.core.metric import Metric
+    from freight.core.pipeline import score_stream, score_together
     from freight.core.result import Column, Result
-    from freight.core.scoring import score_stream, score_together
     from freight.data.judgement_files import read_judgements
     from freight.data.judgements import Judgements
     from freight.encoders import encoder, list_encoders, with_cache
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from freight.kernels import set_threads
     from freight.learn.text_features import features
     from freight.metrics import default_encoder, list_metrics, load, parameters, presets
+    from freight.run.decoding import Choice, mbr
     from freight.transport.barycenters import barycenter
     from freight.transport.solvers import solve
     from freight.transport.types import Barycenters, Plans, Problem
@@ -66,7 +66,7 @@ _HOMES = {
     "metrics": ("default_encoder", "list_metrics", "load", "parameters", "presets"),
     "data.judgement_files": ("read_judgements",),
     "data.judgements": ("Judgements",),
-    "core.decoding": ("Choice", "mbr"),
+    "run.decoding": ("Choice", "mbr"),
     "encoders": ("encoder", "list_encoders", "with_cache"),
     "errors": ("FreightError", "InvalidInput", "MissingPart", "NotConverged"),
     "explain.comparison": ("Comparison", "compare"),
@@ -75,7 +75,7 @@ _HOMES = {
     "kernels": ("set_threads",),
     "core.metric": ("Metric",),
     "core.result": ("Column", "Result"),
-    "core.scoring": ("score_stream", "score_together"),
+    "core.pipeline": ("score_stream", "score_together"),
     "transport.barycenters": ("barycenter",),
     "transport.solvers": ("solve",),
     "transport.types": ("Barycenters", "Plans", "Problem"),

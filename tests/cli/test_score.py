@@ -316,7 +316,6 @@ def test_a_run_that_fails_leaves_nothing(files: Path, monkeypatch: pytest.Monkey
         raise freight.FreightError("no more")
 
     (files / "scores.csv").write_text("from before")
-    monkeypatch.setattr("freight.core.pipeline.PAIRS", 1)
     monkeypatch.setattr("freight.cli.results.ScoreSummary.add", fail)
     arguments = ["hyp.txt", "ref.txt", "--encoder", "hashed", "-o", "scores.csv"]
     assert run(monkeypatch, files, "score", *arguments) == 1

@@ -9,17 +9,15 @@ import os
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import freight
+from freight.core.pipeline import ChunkSize
 
 PAIRS = int(os.environ.get("FREIGHT_BITS", "60"))
 ALONE = 5  # every fifth pair is also scored by itself, which takes long
 
 
-def test_the_bits_of_a_score_do_not_depend_on_its_neighbours(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_bits_of_a_score_do_not_depend_on_its_neighbours(data: Path) -> None:
     with gzip.open(data / "data/wmt15-da.jsonl.gz", "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines][: 4 * PAIRS : 4]
     hyps, refs = [row["hyp"] for row in rows], [row["refs"][0] for row in rows]
@@ -27,8 +25,7 @@ def test_the_bits_of_a_score_do_not_depend_on_its_neighbours(
     together = freight.score_together(metrics, hyps, refs)
     order = np.random.default_rng(0).permutation(PAIRS)
     shuffled = freight.score_together(metrics, [hyps[k] for k in order], [refs[k] for k in order])
-    monkeypatch.setattr("freight.core.pipeline.PAIRS", 37)
-    chunked = freight.score_together(metrics, hyps, refs)
+    chunked = freight.score_together(metrics, hyps, refs, size=ChunkSize(pairs=37))
     by_itself = range(0, PAIRS, ALONE)
     alone = [freight.score_together(metrics, [hyps[k]], [refs[k]]) for k in by_itself]
     for place, result in enumerate(together):

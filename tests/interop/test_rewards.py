@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import freight
-from freight.core.scoring import Refs
+from freight.core.scorers import Refs
 from freight.interop.rewards import reward
 
 HYPS = ["the cat sat", "", "a dog barks"]

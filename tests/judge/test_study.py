@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 import freight
-from freight.core.pipeline import Chunk, Scored
-from freight.core.result import Column, Result
-from freight.core.scoring import Scorer, result_of
+from freight.core.result import Column, Result, result_of
+from freight.core.scorers import PipelineScorer
+from freight.core.types import NO_FLAGS, Chunk, Flag, FlagKind, PairScores
 from freight.data.judgement_files import read_judgements
 from freight.data.judgements import Judgements
 from freight.judge import ScoreCache, Study, judge
@@ -37,7 +37,7 @@ class Toy:
     def signature(self) -> str:
         return f"{self.name}|salt:{self.salt}"
 
-    def fit(self, refs: Any, hyps: Any = None, source: str = "fit") -> Scorer:
+    def fit(self, refs: Any, hyps: Any = None, source: str = "fit") -> PipelineScorer:
         raise AssertionError("there is nothing to learn")
 
     def score(self, hyps: Any, refs: Any) -> Result:
@@ -47,9 +47,10 @@ class Toy:
         texts = [chunk.texts[k] for k in chunk.index[:, 0]]
         self.asked += texts
         values = np.array([toy_score(text, self.salt, self.nan) for text in texts])
-        flags = [{"unknown units 50%"} if "coal" in text else set[str]() for text in texts]
-        found: Scored = {column.name: values for column in self.columns}, flags
-        return result_of(self, found, chunk.segments)
+        half = frozenset([Flag(FlagKind.UNKNOWN_UNITS, 0.5)])
+        flags = [half if "coal" in text else NO_FLAGS for text in texts]
+        scored = PairScores({column.name: values for column in self.columns}, flags)
+        return result_of(self, scored, chunk.segments)
 
 
 def toy_score(text: str, salt: int, nan: str = "never") -> float:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import freight
-from freight.core.pairings import Pairs
+from freight.core.types import Pairs
 
 HYP = "The cat sat on the mat. It was warm. A dog came by, wet and cold."
 REF = "It was very warm! A cat sat on a mat. Nobody came."

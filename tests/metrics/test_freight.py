@@ -9,8 +9,8 @@ from torch.nn.functional import cosine_similarity
 
 import freight
 from freight.core import costs
-from freight.core.pairings import Pairs
 from freight.core.pooling import Standardised, sentences
+from freight.core.types import Pairs
 
 HYPS = ["the cat sat on the mat", "a dog barked loudly .", "he said nothing", "one"]
 REFS = ["a cat was sitting on the mat", "the dog was barking .", "he did not speak", "three"]

@@ -18,7 +18,8 @@ from nltk.translate.nist_score import sentence_nist
 from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics import BLEU, CHRF, TER
 
-from freight.core.scoring import pair_up, score_stream
+import freight
+from freight.core.pipeline import ChunkSize, pair_up, score_stream
 from freight.errors import InvalidInput, MissingPart
 from freight.metrics import lexical
 from freight.metrics.lexical.scorer import Lexical
@@ -172,18 +173,17 @@ def test_chunks_change_nothing(
     name: str,
     pairs: tuple[list[str], list[str]],
     several: tuple[list[str], list[list[str]]],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scorer = metric(name)
     hyps, refs = [*pairs[0][:150], *several[0]], [*pairs[1][:150], *several[1]]
     whole = scorer.score(hyps, refs)
-    monkeypatch.setattr("freight.core.pipeline.PAIRS", 37)
-    chunked = scorer.score(hyps, refs)
+    size = ChunkSize(pairs=37)
+    chunked = freight.score_together([scorer], hyps, refs, size=size)[0]
     assert chunked["score"].tobytes() == whole["score"].tobytes()
     assert chunked.winners.tolist() == whole.winners.tolist()
     assert chunked.flags == whole.flags
     assert chunked.system == pytest.approx(whole.system, abs=1e-12)
-    parts = [part for (part,) in score_stream([scorer], pair_up(hyps, refs))]
+    parts = [part for (part,) in score_stream([scorer], pair_up(hyps, refs), size=size)]
     assert len(parts) > 5
     summed = np.sum([part.tally for part in parts], axis=0)
     assert parts[-1].system_of(summed) == pytest.approx(whole.system, abs=1e-12)

@@ -8,6 +8,7 @@ import ot
 import pytest
 
 import freight
+from freight.core.pipeline import ChunkSize
 from freight.errors import UnknownVocabulary
 
 HYPS = ["the cat sat on the mat", "a dog barked loudly .", "he said nothing", "rain in spain falls"]
@@ -34,17 +35,14 @@ def test_identity_is_best(name: str) -> None:
 
 
 @every_metric
-def test_neighbours_order_and_chunks_change_no_bit(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_neighbours_order_and_chunks_change_no_bit(name: str) -> None:
     metric = fitted(name)
     result = metric.score(HYPS, REFS)
     primary = metric.columns[0].name
     order = [2, 0, 3, 1]
     shuffled = metric.score([HYPS[k] for k in order], [REFS[k] for k in order])
     alone = [metric.score([h], [r])[primary][0] for h, r in zip(HYPS, REFS, strict=True)]
-    monkeypatch.setattr("freight.core.pipeline.PAIRS", 2)
-    chunked = metric.score(HYPS, REFS)
+    chunked = freight.score_together([metric], HYPS, REFS, size=ChunkSize(pairs=2))[0]
     assert shuffled[primary].tolist() == result[primary][order].tolist()
     assert alone == result[primary].tolist() == chunked[primary].tolist()
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import freight
-from freight.core.pipeline import Segment
+from freight.core.types import Segment
 from freight.encoders.hashed import Hashed
 from freight.serve import worker as working
 from freight.serve.jobs import Busy, Gauges, Late, Limits, Stopping

@@ -25,7 +25,7 @@ from freight.errors import InvalidInput
 from freight.metrics.extensions import split_column
 
 if TYPE_CHECKING:
-    from freight.core.scoring import Scorer
+    from freight.core.scorers import PipelineScorer
     from freight.explain.comparison import Comparison
     from freight.explain.explanation import Explanation, Plan, Side, View
 
@@ -93,7 +93,7 @@ def explain_command(
 
 def _load_scorers(
     texts: TextOptions, settings: SettingOptions, encoder: EncoderOptions
-) -> "list[Scorer]":
+) -> "list[PipelineScorer]":
     """The metrics, each with the column that is asked for as its primary one."""
     parts = [split_column(name) for name in texts.metric or [DEFAULT]]
     if len({name for name, _ in parts}) < len(parts) or len(parts) > 2:
@@ -109,7 +109,7 @@ def _load_scorers(
     return [one.metric for one in requested]
 
 
-def _explain(scorers: "list[Scorer]", texts: TextOptions) -> "Explanation | Comparison":
+def _explain(scorers: "list[PipelineScorer]", texts: TextOptions) -> "Explanation | Comparison":
     from freight.explain.comparison import compare
 
     if texts.against is None:

@@ -17,8 +17,8 @@ from freight.errors import InvalidInput
 from freight.metrics.extensions import split_column
 
 if TYPE_CHECKING:
-    from freight.core.decoding import Choice
-    from freight.core.scoring import Scorer
+    from freight.core.scorers import PipelineScorer
+    from freight.run.decoding import Choice
     from freight.transport.types import Array
 
 
@@ -89,12 +89,12 @@ def mbr_command(
     """
     _check_output(output)
     encoder.set_threads()
-    from freight.core.decoding import decode, fitted
     from freight.data.candidates import CandidateFile
+    from freight.run.decoding import decode, fit_to_lists
 
     lists = CandidateFile(given_lists.candidates, given_lists.encoding)
     texts = (text for one in islice(lists, _LISTS_FOR_LANGUAGE) for text in one.references)
-    scorer = fitted(_load_utility(given_lists.metric, settings, encoder, texts), lists)
+    scorer = fit_to_lists(_load_utility(given_lists.metric, settings, encoder, texts), lists)
     with progress_bar(len(lists), "choosing") as progress:
         choices = decode(scorer, lists, given_lists.itself, output.matrix, progress)
         if output.output is None:
@@ -117,7 +117,7 @@ def _check_output(output: ChoiceOutput) -> None:
 
 def _load_utility(
     metric: str, settings: SettingOptions, encoder: EncoderOptions, texts: Iterable[str]
-) -> "Scorer":
+) -> "PipelineScorer":
     """The metric, with the column that is asked for as its primary one."""
     name, column = split_column(metric)
     named = {

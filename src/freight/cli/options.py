@@ -13,7 +13,7 @@ from freight.errors import InvalidInput
 from freight.metrics.extensions import split_column
 
 if TYPE_CHECKING:
-    from freight.core.scoring import Scorer
+    from freight.core.scorers import PipelineScorer
 
 
 DEFAULT = "freight"
@@ -107,7 +107,7 @@ Scale = Annotated[
 class SelectedMetric:
     """A metric, and the columns of it that are to be shown."""
 
-    metric: "Scorer"
+    metric: "PipelineScorer"
     columns: tuple[str, ...]
 
 
@@ -282,7 +282,7 @@ def _settings(metric: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any],
     return mine, used
 
 
-def _columns(metric: "Scorer", picked: list[str]) -> tuple[str, ...]:
+def _columns(metric: "PipelineScorer", picked: list[str]) -> tuple[str, ...]:
     there = [column.name for column in metric.columns]
     picked = [column or there[0] for column in picked]
     for column in picked:

@@ -34,7 +34,7 @@ from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
     from freight.core.result import Column, Result
-    from freight.core.scoring import Scorer
+    from freight.core.scorers import PipelineScorer
     from freight.core.types import Progress
     from freight.data.corpus import RowOrigins
     from freight.judge.systems import SystemRanking
@@ -72,12 +72,11 @@ class ScoreSummary:
 
     def add(self, results: "Sequence[Result]") -> None:
         """Add the results of the next chunk, one per metric."""
-        from freight.core.result import flag_kind
 
         for k, result in enumerate(results):
             self._tallies[k] = self._tallies[k] + result.tally
             for flags in result.flags:
-                self._flags[k].update(flag_kind(flag) for flag in flags)
+                self._flags[k].update(flag.kind for flag in flags)
             self._unknown[k] += result.unknown * len(result)
             if self._keeps:
                 self._chunks[k].append(result)
@@ -85,7 +84,7 @@ class ScoreSummary:
         self._count += len(results[0])
 
     @property
-    def lacking_vocabulary(self) -> "list[Scorer]":
+    def lacking_vocabulary(self) -> "list[PipelineScorer]":
         """The metrics whose encoder does not know many units of the texts."""
         from freight.data.languages import UNKNOWN
 

@@ -51,7 +51,7 @@ from freight.data.wmt import WmtTask
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from freight.core.scoring import Scorer
+    from freight.core.scorers import PipelineScorer
     from freight.run import Run
 
 
@@ -329,7 +329,7 @@ def score_files(
         typer.echo(f"written: {path}")
 
 
-def _fit(metric: "Scorer", corpus: Corpus) -> "Scorer":
+def _fit(metric: "PipelineScorer", corpus: Corpus) -> "PipelineScorer":
     if not metric.needs_fitting:
         return metric
     return metric.fit(corpus.references(), (hyp for hyp, _ in corpus), "given texts")
@@ -337,7 +337,7 @@ def _fit(metric: "Scorer", corpus: Corpus) -> "Scorer":
 
 def _score_corpus(
     requested: list[SelectedMetric],
-    metrics: "list[Scorer]",
+    metrics: "list[PipelineScorer]",
     corpus: Corpus,
     tables: list[Path],
     summary: ScoreSummary,
@@ -363,7 +363,7 @@ def _score_corpus(
 
 def _write_pages(
     requested: list[SelectedMetric],
-    metrics: "list[Scorer]",
+    metrics: "list[PipelineScorer]",
     corpus: Corpus,
     summary: ScoreSummary,
     outputs: Outputs,

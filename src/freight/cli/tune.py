@@ -25,7 +25,7 @@ from freight.errors import InvalidInput
 from freight.metrics.extensions import split_column
 
 if TYPE_CHECKING:
-    from freight.core.scoring import Scorer
+    from freight.core.scorers import PipelineScorer
     from freight.judge.tuning import TuningProgress, TuningResult
 
 
@@ -201,11 +201,11 @@ def _own_settings(metric: str, named: Mapping[str, Any]) -> dict[str, Any]:
 
 def _load_rivals(
     metric: str, names: list[str], encoder: EncoderOptions, named: Mapping[str, Any]
-) -> "dict[str, Scorer]":
+) -> "dict[str, PipelineScorer]":
     """Other metrics, on the same encoder and layer, with the settings that name them."""
     import freight
 
-    rivals: dict[str, Scorer] = {}
+    rivals: dict[str, PipelineScorer] = {}
     for wanted in names:
         name, column = split_column(wanted)
         known = freight.parameters(name)

@@ -1,4 +1,8 @@
-"""What it costs to move a unit of mass between two units, for padded batches of pairs."""
+"""Costs: what moving one unit of mass between two units costs, for a padded batch of pairs.
+
+A cost is a function from `Pairs` to a tensor (pair, hyp unit, ref unit); entries in the padding are
+not looked at. One of your own is as good as these.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,13 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
 
-from freight.core.pairings import Pairs, Positions, side_by_side
+from freight.core.pairings import NestedPairs, side_by_side
+from freight.core.types import Pairs
 from freight.errors import InvalidInput
 from freight.transport.devices import fetch_array
 from freight.transport.solvers import solve
-from freight.transport.types import Array, Plans, Problem
+from freight.transport.types import Plans, Problem
 
 Cost = Callable[[Pairs], Tensor]
 
@@ -35,13 +39,13 @@ def cost_terms(cost: Cost, pairs: Pairs) -> dict[str, Tensor]:
 
 
 def cosine(pairs: Pairs) -> Tensor:
-    """1 - cosine similarity; a zero vector is as far as an orthogonal one."""
-    return 1.0 - _similarity(pairs)
+    """1 - cosine similarity; a zero vector counts as orthogonal to everything."""
+    return 1.0 - pairs.similarity()
 
 
 def clipped_cosine(pairs: Pairs) -> Tensor:
-    """The same, nothing being farther than an orthogonal vector."""
-    return 1.0 - _similarity(pairs).clamp(min=0.0)
+    """1 - cosine similarity, negative similarities counting as 0."""
+    return 1.0 - pairs.similarity().clamp(min=0.0)
 
 
 @dataclass(frozen=True)
@@ -52,20 +56,17 @@ class LogCosine:
 
     def __call__(self, pairs: Pairs) -> Tensor:
         """0 for the same direction, -log(floor) at most."""
-        return -_similarity(pairs).clamp(self.floor, 1.0).log()
+        return -pairs.similarity().clamp(self.floor, 1.0).log()
 
 
 def squared_euclidean(pairs: Pairs) -> Tensor:
     """The squared distance between the points."""
-    hyp, ref = _points(pairs)
-    squares = hyp.square().sum(-1)[..., None] + ref.square().sum(-1)[..., None, :]
-    return (squares - 2.0 * hyp @ ref.mT).clamp(min=0.0)
+    return pairs.squared_distances()
 
 
 def euclidean(pairs: Pairs) -> Tensor:
-    """The distance between the points; in double precision, or equal ones would be apart."""
-    hyp, ref = _points(pairs)
-    return squared_euclidean(pairs._replace(points=(hyp.double(), ref.double()))).sqrt()
+    """The distance between the points; in double precision, or equal points would be apart."""
+    return pairs.squared_distances(torch.float64).sqrt()
 
 
 def order(pairs: Pairs) -> Tensor:
@@ -74,7 +75,7 @@ def order(pairs: Pairs) -> Tensor:
     Where the unit of the hypothesis is not in it, or that of the reference is not, the places of
     the two the other way round count, and where those are missing too, nothing.
     """
-    hyp, ref = pairs.places or _in_a_row(pairs)
+    hyp, ref = pairs.positions
     far = np.abs(hyp[0][:, :, None] - ref[1][:, None, :])
     back = np.abs(hyp[1][:, :, None] - ref[0][:, None, :])
     far = np.where(far > 0.0, far, back)  # nan is not above 0
@@ -98,7 +99,7 @@ class Mix:
         return dict(zip(names, self._parts(pairs), strict=True))
 
     def _parts(self, pairs: Pairs) -> list[Tensor]:
-        mixed = (weight * cost(pairs)[: len(pairs.which)] for weight, cost in self.parts)
+        mixed = (weight * cost(pairs) for weight, cost in self.parts)
         return [part.double() for part in mixed]
 
 
@@ -122,25 +123,24 @@ class Inner:
     column: Literal["transport", "objective"] = "transport"
 
     def __call__(self, pairs: Pairs) -> Tensor:
-        """A problem for every two units of a pair, all of them in batches."""
-        if pairs.parts is None:
+        """Solve a problem for every two units of a pair, all of them in batches."""
+        if not isinstance(pairs, NestedPairs):
             raise InvalidInput("this metric compares sentences, and needs texts")
-        where = np.nonzero(_exists(pairs))
-        units = pairs.parts.hyp_units[where[:2]], pairs.parts.ref_units[where[::2]]
+        where = np.nonzero(pairs.present)
+        units = pairs.hyp_units[where[:2]], pairs.ref_units[where[::2]]
         index, back = np.unique(np.stack(units, axis=1), axis=0, return_inverse=True)
-        found = np.full(len(index), np.nan)
-        for inner in side_by_side(pairs.parts.hyp, pairs.parts.ref, index):
-            plans = self._solved(inner)
+        values = np.full(len(index), np.nan)
+        for inner in side_by_side(pairs.hyp_parts, pairs.ref_parts, index):
+            plans = self._solve(inner)
             solved = plans.converged
-            found[inner.which[solved]] = getattr(plans, self.column)[solved]
-        cost = np.zeros((len(pairs.which), pairs.hyp_weights.shape[1], pairs.ref_weights.shape[1]))
-        cost[where] = found[back]
+            values[inner.which[solved]] = getattr(plans, self.column)[solved]
+        cost = np.zeros(pairs.present.shape)
+        cost[where] = values[back]
         return torch.as_tensor(cost)
 
-    def _solved(self, inner: Pairs) -> Plans:
-        cost = fetch_array(self.cost(inner)[: len(inner.which)].double())
-        masses, sizes = inner[2:4], inner[4:6]
-        return solve(self.problem, cost, *masses, *sizes, strict=False)
+    def _solve(self, inner: Pairs) -> Plans:
+        cost = fetch_array(self.cost(inner).double())
+        return solve(self.problem, cost, *inner.masses, *inner.sizes, strict=False)
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Neighbours:
 
     def __call__(self, pairs: Pairs) -> Tensor:
         """The weighted mean over the places where both sides have a neighbour."""
-        cost = self.cost(pairs)[: len(pairs.which)]
+        cost = self.cost(pairs)
         if self.weight == 0.0:
             return cost
         total, count = self._summed(pairs, cost)
@@ -163,7 +163,7 @@ class Neighbours:
 
     def terms(self, pairs: Pairs) -> dict[str, Tensor]:
         """What the units themselves put into the mean, and what those beside them do."""
-        cost = self.cost(pairs)[: len(pairs.which)]
+        cost = self.cost(pairs)
         total, count = self._summed(pairs, cost)
         own = cost * _inside(pairs, cost)
         return {"meaning": own / count, "neighbours": (total - own) / count} if self.weight else {}
@@ -178,34 +178,6 @@ class Neighbours:
         return total, count.clamp(min=self.weight)
 
 
-def _in_a_row(pairs: Pairs) -> Positions:
-    """The places of units that are those of their own text, one after the other, and no other."""
-    sides = (pairs.hyp_weights, pairs.hyp_sizes), (pairs.ref_weights, pairs.ref_sizes)
-    hyp, ref = (np.arange(1, mass.shape[1] + 1) / size[:, None] for mass, size in sides)
-    return Positions((hyp, np.full_like(hyp, np.nan)), (np.full_like(ref, np.nan), ref))
-
-
-def _exists(pairs: Pairs) -> Array:
-    """Whether both units exist (pair, unit, unit)."""
-    hyp = np.arange(pairs.hyp_weights.shape[1]) < pairs.hyp_sizes[:, None]
-    ref = np.arange(pairs.ref_weights.shape[1]) < pairs.ref_sizes[:, None]
-    both: Array = hyp[:, :, None] & ref[:, None, :]
-    return both
-
-
 def _inside(pairs: Pairs, cost: Tensor) -> Tensor:
     """1 where both units exist (pair, unit, unit), 0 in the padding."""
-    return torch.as_tensor(_exists(pairs), device=cost.device).to(cost.dtype)
-
-
-def _similarity(pairs: Pairs) -> Tensor:
-    if pairs.cosines is not None:
-        return torch.as_tensor(pairs.cosines)
-    hyp, ref = _points(pairs)
-    return normalize(hyp, dim=-1) @ normalize(ref, dim=-1).mT
-
-
-def _points(pairs: Pairs) -> tuple[Tensor, Tensor]:
-    if pairs.points is None:
-        raise TypeError("this pairing keeps no points")
-    return pairs.points
+    return torch.as_tensor(pairs.present, device=cost.device).to(cost.dtype)

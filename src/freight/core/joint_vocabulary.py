@@ -4,19 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
 
-from freight.core.pairings import Pairs, Positions, buckets, check_cells
-from freight.core.weightings import Measures
+from freight.core.pairings import buckets, check_cells
+from freight.core.types import Measures, Pairs, Positions
 from freight.errors import InvalidInput
 from freight.kernels import kernel, summing
 from freight.transport.types import Array
 
 _NOTHING = 1e-14
 STEP = 8
+
+
+@dataclass(frozen=True, eq=False)
+class JointPairs(Pairs):
+    """Pairs on the units of both texts, their cosines (pair, unit, unit) computed beforehand.
+
+    `ids` (pair, unit) says which units each side has, since they are not those of its text in
+    order.
+    """
+
+    cosines: Array
+    ids: tuple[Array, Array]
+    unit_positions: tuple[Positions, Positions]
+    moved_shares: Array
+
+    @property
+    def moved(self) -> Array:
+        """The share of the mass that is left after cancelling."""
+        return self.moved_shares
+
+    @property
+    def positions(self) -> tuple[Positions, Positions]:
+        """Of the units of each side in both texts."""
+        return self.unit_positions
+
+    def similarity(self) -> torch.Tensor:
+        """The cosines."""
+        return torch.as_tensor(self.cosines)
+
+    def orthogonal(self) -> Self:
+        """The same pairs, all cosines 0."""
+        return replace(self, cosines=np.zeros_like(self.cosines))
 
 
 @dataclass(frozen=True)
@@ -55,10 +87,17 @@ class Joint:
             sizes = sides[0].sizes[which], sides[1].sizes[which]
             cosines = np.zeros((len(which), width, width))
             _cosines(points, lengths, one, two, *sizes, cosines)
-            unknown = hyp.unknown[index[which, 0]]
-            places = Positions(here, there)
-            names = ids[one], ids[two]
-            yield Pairs(which, None, a, b, *sizes, unknown, moved[which], places, cosines, names)
+            yield JointPairs(
+                which,
+                a,
+                b,
+                *sizes,
+                hyp.unknown[index[which, 0]],
+                cosines=cosines,
+                ids=(ids[one], ids[two]),
+                unit_positions=(Positions(*here), Positions(*there)),
+                moved_shares=moved[which],
+            )
 
     def _masses(
         self,

@@ -1,4 +1,8 @@
-"""A metric is data: one function an arrow from texts to scores."""
+"""A metric is data: one function per step from texts to scores, and a signature read off them.
+
+`Metric` is one such composition; `Blend` reads several metrics that share an encoding as one. Their
+`score` and `explain` enter the pipeline, which imports this module, when they are called.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +10,49 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from freight.core.costs import Cost
 from freight.core.idf import Frequencies
-from freight.core.pairings import Pairs, side_by_side
-from freight.core.pipeline import UNFLAGGED, Chunk, Scored, score_measures
+from freight.core.pairings import side_by_side
 from freight.core.readouts import Readout
-from freight.core.result import Column, Result
-from freight.core.scoring import Refs, check_references, result_of, score_together
-from freight.core.types import Cloud, Encoder
-from freight.core.weightings import Measures, Weighting, brought
+from freight.core.result import Column, Result, result_of
+from freight.core.scorers import Refs, check_references
+from freight.core.types import NO_FLAGS, Chunk, Cloud, Encoder, Measures, Pairs, PairScores
+from freight.core.weightings import FittableWeighting, Weighting, measures_of_points
 from freight.errors import InvalidInput
-from freight.explain.explainer import Composition, explain
-from freight.explain.explanation import Explanation
 from freight.transport.types import Array, Problem
+
+if TYPE_CHECKING:
+    from freight.explain.explanation import Explanation
 
 _PART = 4096
 
 
+class Composition(NamedTuple):
+    """A column as a sum: a constant, and a column of each part with its factor."""
+
+    base: float
+    parts: tuple[tuple[str, float], ...]
+
+
 @dataclass(frozen=True)
 class Metric:
-    """The composition: what to encode with, which units, which mass, what cost, which problems."""
+    """What to encode with, and which units, masses, pairing, cost, problems and read-out to use.
+
+    Every step is a plain function, or an object with a `__call__`; see `freight.core` for those
+    there are. `ref_weighting` weighs the references where each side has document frequencies of
+    its own.
+    """
 
     name: str
     encoder: Encoder
     layers: tuple[int, ...]
     units: Callable[[Cloud], Cloud]
     weighting: Weighting
-    ref_weighting: Weighting | None  # where each side has a table of its own
+    ref_weighting: Weighting | None
     cost: Cost
     problems: tuple[Problem, ...]
     readout: Readout
@@ -47,16 +63,20 @@ class Metric:
     def __post_init__(self) -> None:
         check_references(self.references)
 
-    def score(self, hyps: Sequence[str], refs: Sequence[str] | Sequence[Sequence[str]]) -> Result:
+    def score(self, hyps: Sequence[str], refs: Refs) -> Result:
         """Score each hypothesis against its reference, or its references."""
+        from freight.core.pipeline import score_together
+
         return score_together([self], hyps, refs)[0]
 
     def explain(self, hyp: str, ref: str | Sequence[str], column: str | None = None) -> Explanation:
         """Why a hypothesis scores as it does against its reference, or the best of several.
 
         The scores are those of `score`, to the bit; the primary column is explained unless another
-        is named. IDF has to be fitted: one pair teaches none.
+        is named. IDF has to be fitted before: one pair says nothing of how rare a word is.
         """
+        from freight.explain.explainer import explain
+
         return explain(self, hyp, ref, column)
 
     def composition(self, column: str) -> Composition:
@@ -68,7 +88,7 @@ class Metric:
         """What goes through the pipeline: the metric itself."""
         return (self,)
 
-    def read(self, chunk: Chunk, scored: Sequence[Scored]) -> Result:
+    def read(self, chunk: Chunk, scored: Sequence[PairScores]) -> Result:
         """The result of a chunk out of the scores of its pairs."""
         return result_of(self, scored[0], chunk.segments)
 
@@ -79,41 +99,46 @@ class Metric:
         """
         if len(hyp) != len(ref):
             raise InvalidInput(f"there are {len(hyp)} hypotheses but {len(ref)} references")
-        both = brought([*hyp, *ref])
+        from freight.core.pipeline import score_measures
+
+        both = measures_of_points([*hyp, *ref])
         index = np.arange(2 * len(hyp)).reshape(2, -1).T
-        scores, flags = score_measures(self, both, both, index)
-        result = result_of(self, (scores, flags), np.arange(len(hyp)))
+        scored = score_measures(self, both, both, index)
+        result = result_of(self, scored, np.arange(len(hyp)))
         return replace(result, signature=f"{result.signature}|measures:brought")
 
     @property
     def needs_fitting(self) -> bool:
-        """Whether the masses come from frequencies that have not been learnt yet."""
-        both = (self.weighting, self.ref_weighting)
-        return any(w and w.idf and w.idf.table is None for w in both)
+        """Whether the masses depend on document frequencies that are not there yet."""
+        weightings = [w for w in (self.weighting, self.ref_weighting) if w is not None]
+        fittable = [w for w in weightings if isinstance(w, FittableWeighting)]
+        return any(w.idf is not None and w.idf.table is None for w in fittable)
 
     def fit(
         self, refs: Iterable[str], hyps: Iterable[str] | None = None, source: str = "fit"
     ) -> Metric:
-        """A copy that has learnt IDF from these texts, repeats counted; `source` is signed.
+        """A copy with document frequencies of these texts, repeats counted.
 
         One table from the references serves both sides, unless each side has its own: then the
-        hypotheses are needed too.
+        hypotheses are needed too. `source` says in the signature where the table comes from.
         """
         if isinstance(refs, str) or isinstance(hyps, str):
-            raise InvalidInput("fit learns from lists of texts, not from one text")
+            raise InvalidInput("fit takes lists of texts, not one text")
         if self.ref_weighting is None:
-            return replace(self, weighting=self.weighting.fitted(self._learn(refs, source)))
+            return replace(self, weighting=self._fitted(self.weighting, refs, source))
         if hyps is None:
-            raise InvalidInput("idf='own' learns a table a side; give fit the hypotheses too")
+            raise InvalidInput("idf='own' fits a table per side; give fit the hypotheses too")
         return replace(
             self,
-            weighting=self.weighting.fitted(self._learn(hyps, source)),
-            ref_weighting=self.ref_weighting.fitted(self._learn(refs, source)),
+            weighting=self._fitted(self.weighting, hyps, source),
+            ref_weighting=self._fitted(self.ref_weighting, refs, source),
         )
 
-    def _learn(self, texts: Iterable[str], source: str) -> Frequencies:
-        parts = _parts(texts)
-        return Frequencies.of((self.units(self.encoder.encode(p, ())) for p in parts), source)
+    def _fitted(self, weighting: Weighting, texts: Iterable[str], source: str) -> Weighting:
+        if not isinstance(weighting, FittableWeighting):
+            return weighting
+        clouds = (self.units(self.encoder.encode(part, ())) for part in _parts(texts))
+        return weighting.fitted(Frequencies.of(clouds, source))
 
     @property
     def signature(self) -> str:
@@ -158,10 +183,14 @@ class Blend:
 
     def score(self, hyps: Sequence[str], refs: Refs) -> Result:
         """Score each hypothesis against its reference, or its references."""
+        from freight.core.pipeline import score_together
+
         return score_together([self], hyps, refs)[0]
 
     def explain(self, hyp: str, ref: str | Sequence[str], column: str | None = None) -> Explanation:
-        """Why a hypothesis scores as it does, a view a part; see `Metric.explain`."""
+        """Why a hypothesis scores as it does, one view per part; see `Metric.explain`."""
+        from freight.explain.explainer import explain
+
         return explain(self, hyp, ref, column)
 
     def composition(self, column: str) -> Composition:
@@ -170,11 +199,13 @@ class Blend:
         names = [part.columns[0].name for part in self.parts]
         return Composition(base, tuple(zip(names, factors, strict=True)))
 
-    def read(self, chunk: Chunk, scored: Sequence[Scored]) -> Result:
+    def read(self, chunk: Chunk, scored: Sequence[PairScores]) -> Result:
         """The result of a chunk out of the scores of the parts."""
-        columns = self.mixture([scores for scores, _ in scored])
-        flags = [UNFLAGGED.union(*found) for found in zip(*(f for _, f in scored), strict=True)]
-        result = result_of(self, (columns, flags), chunk.segments)
+        columns = self.mixture([part.columns for part in scored])
+        flags = [
+            NO_FLAGS.union(*raised) for raised in zip(*(part.flags for part in scored), strict=True)
+        ]
+        result = result_of(self, PairScores(columns, flags), chunk.segments)
         values = np.stack([result[column.name] for column in self.columns], axis=1)
         known = np.isfinite(values).all(axis=1)
         tallies = np.column_stack((np.where(known[:, None], values, 0.0), known))

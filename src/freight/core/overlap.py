@@ -1,33 +1,42 @@
-"""Chunks on their way: while one is solved, a GPU encodes the next and one more is tokenised; who
-asked for the scores has the last.
+"""The pipeline on a GPU: while one chunk is solved, the next is encoded and one more is tokenized.
 
-Without a GPU everything is done in turn, since all of it wants the same cores.
+It runs the functions of `pipeline` beside each other and changes no score: without this module
+everything would be done in turn, as it is on a CPU, where all of it wants the same cores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
+from freight.core.metric import Metric
+from freight.core.pairings import GPU_CELLS
 from freight.core.pipeline import (
-    Chunk,
+    ChunkSize,
     Encoded,
-    Scored,
-    Segment,
+    PairCosts,
     chunks,
     encode_chunk,
     encoders_of,
-    read_chunk,
+    score_encoded,
+    solve_and_read,
 )
-from freight.core.types import Encoder, PreparingEncoder, Progress, device_of
-from freight.transport.devices import GPU_LOCK, read_ahead, stream_for
-
-if TYPE_CHECKING:
-    from freight.core.metric import Metric
-
+from freight.core.readouts import Reading
+from freight.core.types import (
+    Chunk,
+    Encoder,
+    Pairs,
+    PairScores,
+    PreparingEncoder,
+    Progress,
+    Segment,
+)
+from freight.kernels import spare_threads, work_alone
+from freight.transport.devices import GPU_LOCK, on_own_stream, read_ahead, stream_for
+from freight.transport.types import Array
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -35,22 +44,19 @@ Prepared = tuple[Chunk, Mapping[Encoder, Any]]
 
 _MOST = 8
 _LAYER = 2**33
-"""A GPU takes chunks as many times larger as it has so many bytes for every layer that is kept, up
-to the most."""
+"""Chunks grow, at most so many times, while a GPU has this many bytes for every layer kept."""
 
 
-def scored_chunks(
-    metrics: Sequence[Metric], segments: Iterable[Segment], told: Callable[[Chunk], Progress]
-) -> Iterator[tuple[Chunk, list[Scored]]]:
-    """Each chunk with its scores and flags by each metric; `told` gives the progress of a chunk."""
-    devices = {device_of(encoder) for encoder in encoders_of(metrics)}
-    gpus = [device for device in devices if device.type == "cuda"]
-    if not gpus:
-        for chunk in chunks(segments):
-            yield chunk, read_chunk(metrics, chunk, encode_chunk(metrics, chunk, {}, told(chunk)))
-        return
+def overlapped_chunks(
+    metrics: Sequence[Metric],
+    segments: Iterable[Segment],
+    size: ChunkSize,
+    progress_of: Callable[[Chunk], Progress],
+    gpus: Sequence[torch.device],
+) -> Iterator[tuple[Chunk, list[PairScores]]]:
+    """Each chunk with its scores and flags by each metric, in order."""
     memory = min(torch.cuda.get_device_properties(gpu).total_memory for gpu in gpus)
-    sides = [stream_for("encoding", gpu) for gpu in gpus]
+    streams = [stream_for("encoding", gpu) for gpu in gpus]
 
     def prepare(chunk: Chunk) -> Prepared:
         return chunk, {
@@ -61,36 +67,51 @@ def scored_chunks(
 
     def encode(given: Prepared) -> tuple[Chunk, list[Encoded]]:
         chunk, prepared = given
-        return chunk, _beside(
-            sides, lambda: list(encode_chunk(metrics, chunk, prepared, told(chunk)))
+        return chunk, _on_streams(
+            streams, lambda: list(encode_chunk(metrics, chunk, prepared, progress_of(chunk)))
         )
 
-    def read(given: tuple[Chunk, list[Encoded]]) -> tuple[Chunk, list[Scored]]:
+    def score(given: tuple[Chunk, list[Encoded]]) -> tuple[Chunk, list[PairScores]]:
         chunk, encoded = given
         with GPU_LOCK:
-            return chunk, read_chunk(metrics, chunk, encoded)
+            return chunk, score_encoded(metrics, chunk, encoded)
 
     layers = len({layer for metric in metrics for layer in metric.layers})
-    stream = chunks(segments, max(1, min(_MOST, memory // (_LAYER * layers))))
-    yield from ahead(read, ahead(encode, ahead(prepare, stream)))
+    growth = max(1, min(_MOST, memory // (_LAYER * layers)))
+    stream = chunks(segments, size, growth)
+    yield from make_ahead(score, make_ahead(encode, make_ahead(prepare, stream)))
 
 
-def ahead(make: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
-    """What is made of each item, in order; the next is made while the last is looked at."""
+def make_ahead(make: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+    """What is made of each item, in order; the next is made while the last is used."""
     with ThreadPoolExecutor(1) as worker:
         for begun in read_ahead(worker.submit(make, item) for item in items):
             yield begun.result()
 
 
-def _beside(sides: Sequence[torch.cuda.Stream], work: Callable[[], list[Encoded]]) -> list[Encoded]:
-    """Work that does not wait in line with what other threads ask of the GPUs.
+def _on_streams(
+    streams: Sequence[torch.cuda.Stream], work: Callable[[], list[Encoded]]
+) -> list[Encoded]:
+    """Work on streams of its own, so that it does not queue behind what other threads ask.
 
-    What is found must be kept until all that is made of it is there: its memory is given to the
-    next work on these streams, which waits for nobody.
+    The result must be kept until all that is made of it is there: its memory is given to the next
+    work on these streams, which waits for nobody.
     """
-    if not sides:
+    if not streams:
         return work()
-    with torch.cuda.stream(sides[0]):
-        found = _beside(sides[1:], work)
-    sides[0].synchronize()
-    return found
+    with torch.cuda.stream(streams[0]):
+        encoded = _on_streams(streams[1:], work)
+    streams[0].synchronize()
+    return encoded
+
+
+def overlapped_readings(metric: Metric, costs: PairCosts) -> Iterator[tuple[Pairs, Reading, Array]]:
+    """Readings batch by batch; while the GPU computes costs, each thread solves a batch."""
+    threads = spare_threads()
+    with ThreadPoolExecutor(threads, initializer=work_alone) as pool:
+        begun = (
+            (pairs, pool.submit(on_own_stream(costs.device, solve_and_read), metric, pairs, cost))
+            for pairs, cost in costs.batches
+        )
+        for pairs, work in read_ahead(begun, threads * GPU_CELLS, lambda one: one[0].cells):
+            yield pairs, *work.result()

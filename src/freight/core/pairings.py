@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn.functional import normalize
 
-from freight.core.weightings import Measures
+from freight.core.types import Measures, NestedMeasures, Pairs
 from freight.errors import InvalidInput
 from freight.transport.devices import send_to_device
 from freight.transport.types import Array
@@ -23,81 +25,55 @@ MOST_CELLS = 2**29
 """Beyond this width a side is padded to its own length; beyond so many cells there is no matrix."""
 
 
-class Positions(NamedTuple):
-    """Where the units of either side stand in hyp and in ref, 0 to 1 (pair, unit); nan: nowhere."""
+@dataclass(frozen=True, eq=False)
+class PointPairs(Pairs):
+    """Pairs that compare points.
 
-    hyp: tuple[Array, Array]
-    ref: tuple[Array, Array]
+    The batch has a fixed number of rows, so that a pair's bits do not depend on its neighbours:
+    rows past the last pair are dummies, and they are cut here, before a cost sees anything.
+    """
+
+    padded_points: tuple[Tensor, Tensor]  # (row, unit, dim)
+
+    @property
+    def points(self) -> tuple[Tensor, Tensor]:
+        """Of hyp and of ref (pair, unit, dim)."""
+        hyp, ref = self.padded_points
+        return hyp[: len(self.which)], ref[: len(self.which)]
+
+    def similarity(self) -> Tensor:
+        """Cosine similarity; that of a zero vector is 0."""
+        hyp, ref = (normalize(points, dim=-1) for points in self.padded_points)
+        return (hyp @ ref.mT)[: len(self.which)]
+
+    def squared_distances(self, dtype: torch.dtype | None = None) -> Tensor:
+        """Squared Euclidean distance between the points, in this precision."""
+        hyp, ref = (points.to(dtype) if dtype else points for points in self.padded_points)
+        squares = hyp.square().sum(-1)[..., None] + ref.square().sum(-1)[..., None, :]
+        return (squares - 2.0 * hyp @ ref.mT).clamp(min=0.0)[: len(self.which)]
+
+    def orthogonal(self) -> Self:
+        """The same pairs, every point of hyp orthogonal to every point of ref."""
+        return replace(self, padded_points=_orthogonal(*self.padded_points))
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
-    """What the units of either side are made of: measures, and which of them (pair, unit)."""
+class NestedPairs(PointPairs):
+    """Pairs whose units are measures themselves: those of both sides, and which (pair, unit)."""
 
-    hyp: Measures
-    ref: Measures
+    hyp_parts: Measures
+    ref_parts: Measures
     hyp_units: Array
     ref_units: Array
 
-    def __getitem__(self, rows: slice) -> Parts:
-        """Those of some of the pairs."""
-        return replace(self, hyp_units=self.hyp_units[rows], ref_units=self.ref_units[rows])
-
-    def unrelated(self) -> Parts:
-        """The same, the parts of the one side at right angles to those of the other."""
-        hyp, ref = _apart(self.hyp.points, self.ref.points)
-        return replace(self, hyp=replace(self.hyp, points=hyp), ref=replace(self.ref, points=ref))
-
-
-class Pairs(NamedTuple):
-    """Two padded sides, their true sizes, and which pairs of the index these are.
-
-    Points may have more rows than there are pairs, dummies that keep the shape. `unknown` is the
-    share of the hypothesis that the encoder has no vector for, `moved` the share of the mass that
-    is to move at all; where units have a place in their text, `places` says it. A pairing that
-    knows the `cosines` (pair, unit, unit) between the sides already gives no points; one whose
-    sides are not the units of their texts in a row says what they are by `ids` (pair, unit). Where
-    units are measures themselves, `parts` has them.
-    """
-
-    which: Array
-    points: tuple[torch.Tensor, torch.Tensor] | None
-    hyp_weights: Array
-    ref_weights: Array
-    hyp_sizes: Array
-    ref_sizes: Array
-    unknown: Array
-    moved: Array | None = None
-    places: Positions | None = None
-    cosines: Array | None = None
-    ids: tuple[Array, Array] | None = None
-    parts: Parts | None = None
-
-    @property
-    def masses(self) -> tuple[Array, Array]:
-        """Of both sides."""
-        return self.hyp_weights, self.ref_weights
-
-    @property
-    def sizes(self) -> tuple[Array, Array]:
-        """Of both sides."""
-        return self.hyp_sizes, self.ref_sizes
-
-    @property
-    def cells(self) -> int:
-        """How many numbers the costs of these pairs are."""
-        return self.hyp_weights.size * self.ref_weights.shape[1]
-
-    def alone(self, row: int) -> Pairs:
-        """One of the pairs, as a batch of one."""
-        return Pairs(*(_cut(field, slice(row, row + 1)) for field in self))
-
-    def unrelated(self) -> Pairs:
-        """The same, every unit of the one side at a right angle to every unit of the other."""
-        if self.points is None:
-            return self._replace(cosines=np.zeros_like(self.cosines))
-        parts = self.parts and self.parts.unrelated()
-        return self._replace(points=_apart(*self.points), parts=parts)
+    def orthogonal(self) -> Self:
+        """The same pairs, units and their parts orthogonal to those of the other side."""
+        hyp, ref = _orthogonal(self.hyp_parts.points, self.ref_parts.points)
+        return replace(
+            super().orthogonal(),
+            hyp_parts=replace(self.hyp_parts, points=hyp),
+            ref_parts=replace(self.ref_parts, points=ref),
+        )
 
 
 Pairing = Callable[[Measures, Measures, Array], Iterator[Pairs]]
@@ -134,11 +110,25 @@ def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
             for side, measures in enumerate((hyp, ref))
         ]
         points, weights, counts, units = zip(*sides, strict=True)
-        unknown = hyp.unknown[index[which, 0]]
-        yield Pairs(
-            which, (points[0], points[1]), weights[0], weights[1], counts[0], counts[1], unknown,
-            parts=Parts(hyp.parts, ref.parts, *units) if hyp.parts and ref.parts else None,
-        )  # fmt: skip
+        pairs = PointPairs(
+            which=which,
+            hyp_weights=weights[0],
+            ref_weights=weights[1],
+            hyp_sizes=counts[0],
+            ref_sizes=counts[1],
+            unknown=hyp.unknown[index[which, 0]],
+            padded_points=(points[0], points[1]),
+        )
+        if isinstance(hyp, NestedMeasures) and isinstance(ref, NestedMeasures):
+            yield NestedPairs(
+                **vars(pairs),
+                hyp_parts=hyp.parts,
+                ref_parts=ref.parts,
+                hyp_units=units[0],
+                ref_units=units[1],
+            )
+        else:
+            yield pairs
 
 
 def buckets(sizes: Array, step: int = STEP, cells: int = CELLS) -> Iterator[tuple[int, int, Array]]:
@@ -181,14 +171,6 @@ def _gather(
     return points, np.where(inside, measures.weights[units], 0.0), size, units
 
 
-def _apart(hyp: torch.Tensor, ref: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Points in twice the dimensions, those of the one side at right angles to the other's."""
+def _orthogonal(hyp: Tensor, ref: Tensor) -> tuple[Tensor, Tensor]:
+    """Points in twice the dimensions, those of one side orthogonal to those of the other."""
     return torch.cat((hyp, hyp * 0.0), -1), torch.cat((ref * 0.0, ref), -1)
-
-
-def _cut(field: Any, rows: slice) -> Any:
-    """These rows of an array, or of every array in a tuple of them."""
-    if field is None or not isinstance(field, tuple):
-        return None if field is None else field[rows]
-    parts = (_cut(part, rows) for part in field)
-    return Positions(*parts) if isinstance(field, Positions) else tuple(parts)

@@ -1,80 +1,227 @@
-"""From texts to scores in chunks: distinct texts once, fixed shapes, memory by the chunk."""
+"""From texts to results: chunks, encodings, measures, costs, plans, scores, results.
+
+`score_together` scores lists, `score_stream` whatever comes, chunk by chunk; both go one way:
+
+    segments -> chunks -> encode_chunk -> weigh -> compute_costs -> solve_pairs -> read_scores
+             -> results
+
+Distinct texts of a chunk are encoded once, batches have fixed shapes, and memory follows the chunk.
+On a GPU `overlap` runs these same functions beside each other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from freight.core.pairings import GPU_CELLS, Pairs
+from freight.core.metric import Metric
 from freight.core.readouts import Reading
-from freight.core.result import Column
-from freight.core.types import Cloud, Encoder, Progress
-from freight.core.weightings import Measures
-from freight.kernels import spare_threads, work_alone
-from freight.transport.devices import fetch_array, on_own_stream, read_ahead, send_to_device
+from freight.core.result import Result
+from freight.core.scorers import Refs, Scorer, adapt
+from freight.core.types import (
+    NO_FLAGS,
+    Chunk,
+    Cloud,
+    Encoder,
+    Flag,
+    FlagKind,
+    Flags,
+    Measures,
+    Pairs,
+    PairScores,
+    Progress,
+    Segment,
+    device_of,
+)
+from freight.data.languages import UNKNOWN, vocabulary_note
+from freight.errors import InvalidInput, UnknownVocabulary
+from freight.transport.devices import fetch_array, send_to_device
 from freight.transport.solvers import solve, uses_fused_kernel
 from freight.transport.types import Array, Plans, Problem
 
-if TYPE_CHECKING:
-    from freight.core.metric import Metric
 
+def score_together(
+    metrics: Sequence[Scorer],
+    hyps: Sequence[str],
+    refs: Refs,
+    progress: Progress | None = None,
+    size: ChunkSize | None = None,
+) -> list[Result]:
+    """Score by several metrics in one pass; those that share an encoder share one encoding.
 
-PAIRS = 2048
-CHARACTERS = 2**19
-"""A chunk ends once it has this many pairs, or texts of this many characters in all."""
-
-Segment = tuple[str, Sequence[str]]
-"""A hypothesis and its references."""
-
-Scored = tuple[dict[str, Array], list[frozenset[str]]]
-"""Scores by column, and flags, of every pair."""
-
-UNFLAGGED: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, eq=False)
-class Chunk:
-    """Segments in a row: their distinct texts, and per pair its texts (pair, 2) and its segment."""
-
-    texts: list[str]
-    index: Array
-    segments: Array
-
-
-def chunks(segments: Iterable[Segment], times: int = 1) -> Iterator[Chunk]:
-    """Cut a stream of segments into chunks, each twice as large as the last, up to so many times.
-
-    Work begins soon that way. Where it is cut depends on nothing but the stream and that number; no
-    score depends on either.
+    A metric that needs IDF and has none is fitted on these references.
     """
+    segments = pair_up(hyps, refs)
+    ready = [
+        metric.fit((ref for _, several in segments for ref in several), hyps, "given texts")
+        if metric.needs_fitting
+        else metric
+        for metric in map(adapt, metrics)
+    ]
+    parts = list(score_stream(ready, segments, progress, size))
+    results = [Result.joined(one) for one in zip(*parts, strict=True)]
+    for metric, result in zip(ready, results, strict=True):
+        if result.unknown > UNKNOWN and metric.parts:
+            every = (ref for _, several in segments for ref in several)
+            note = vocabulary_note(metric.parts[0].encoder.identity, every)
+            warnings.warn(note, UnknownVocabulary, stacklevel=3)
+    return results
+
+
+def score_stream(
+    metrics: Sequence[Scorer],
+    segments: Iterable[Segment],
+    progress: Progress | None = None,
+    size: ChunkSize | None = None,
+) -> Iterator[list[Result]]:
+    """Score segments (hyp, refs) as they come, chunk by chunk: one result per metric and chunk.
+
+    Memory follows the chunk, however long the stream. Metrics are fitted by now. `progress` is
+    called with the number of segments' worth of work done since the last call.
+    """
+    scorers = [adapt(metric) for metric in metrics]
+    parts = [part for scorer in scorers for part in scorer.parts]
+    ends = list(accumulate(len(scorer.parts) for scorer in scorers))
+    meter = _Meter(progress)
+    for chunk, scored in _scored_chunks(parts, segments, size or ChunkSize(), meter.of):
+        meter.finish(chunk)
+        yield [
+            scorer.read(chunk, scored[end - len(scorer.parts) : end])
+            for scorer, end in zip(scorers, ends, strict=True)
+        ]
+
+
+def _scored_chunks(
+    metrics: Sequence[Metric],
+    segments: Iterable[Segment],
+    size: ChunkSize,
+    progress_of: Callable[[Chunk], Progress],
+) -> Iterator[tuple[Chunk, list[PairScores]]]:
+    """Each chunk with its scores and flags by each metric."""
+    gpus = [device for device in map(device_of, encoders_of(metrics)) if device.type == "cuda"]
+    if gpus:
+        from freight.core.overlap import overlapped_chunks
+
+        yield from overlapped_chunks(
+            metrics, segments, size, progress_of, list(dict.fromkeys(gpus))
+        )
+        return
+    for chunk in chunks(segments, size):
+        yield chunk, score_chunk(metrics, chunk, progress_of(chunk))
+
+
+class _Meter:
+    """Reports segments, whatever the encoders report, and the rest of a chunk when it is done."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self._done: dict[int, float] = {}
+
+    def of(self, chunk: Chunk) -> Progress:
+        """What the encoders of a chunk call."""
+        return lambda share: self._report(chunk, share)
+
+    def finish(self, chunk: Chunk) -> None:
+        """Report what is left of it."""
+        self._report(chunk, 1.0 - self._done.get(id(chunk), 0.0))
+        self._done.pop(id(chunk), None)
+
+    def _report(self, chunk: Chunk, share: float) -> None:
+        self._done[id(chunk)] = self._done.get(id(chunk), 0.0) + share
+        if self._progress:
+            self._progress(share * (int(chunk.segments[-1]) + 1))
+
+
+def pair_up(
+    hyps: Sequence[str], refs: Refs, names: tuple[str, str] = ("hyps", "refs")
+) -> list[Segment]:
+    """Each hypothesis with its references; what is no text is named."""
+    for name, given in zip(names, (hyps, refs), strict=True):
+        if isinstance(given, (str, bytes)):
+            raise InvalidInput(f"{name} is one text; give a list of texts, [{name.rstrip('s')}]")
+        if given is None:
+            raise InvalidInput(f"{name} is None; give a list of texts")
+    if len(hyps) != len(refs):
+        raise InvalidInput(f"there are {len(hyps)} hypotheses but {len(refs)} references")
+    if not len(hyps):
+        raise InvalidInput(f"there is nothing to score: {' and '.join(names)} are empty")
+    segments: list[Segment] = []
+    for k, (hyp, given) in enumerate(zip(hyps, refs, strict=True)):
+        _check(hyp, f"{names[0]}[{k}]")
+        several: Any = given
+        if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)):
+            several = (given,)
+        if not len(several):
+            raise InvalidInput(f"{names[1]}[{k}] is an empty list; give at least one reference")
+        for r, ref in enumerate(several):
+            _check(ref, f"{names[1]}[{k}]" + (f"[{r}]" if several is given else ""))
+        segments.append((hyp, several))
+    return segments
+
+
+def _check(text: Any, where: str) -> None:
+    if not isinstance(text, str):
+        raise InvalidInput(f"{where} is {text!r}, not a text; an empty text is ''")
+
+
+@dataclass(frozen=True)
+class ChunkSize:
+    """A chunk ends once it has this many pairs, or texts of this many characters in all."""
+
+    pairs: int = 2048
+    characters: int = 2**19
+
+
+def chunks(
+    segments: Iterable[Segment], size: ChunkSize | None = None, growth: int = 1
+) -> Iterator[Chunk]:
+    """Cut a stream of segments into chunks, each twice as large as the last, up to `growth` times.
+
+    Work begins soon that way. Where it is cut depends only on the stream and these sizes; no score
+    depends on either.
+    """
+    size = size or ChunkSize()
     place: dict[str, int] = {}
     index: list[int] = []
     owner: list[int] = []
-    size = count = 0
-    now = 1
+    characters = count = 0
+    times = 1
     for hyp, refs in segments:
         for ref in refs:
             index.append(place.setdefault(hyp, len(place)))
             index.append(place.setdefault(ref, len(place)))
             owner.append(count)
-            size += len(ref)
-        size += len(hyp)
+            characters += len(ref)
+        characters += len(hyp)
         count += 1
-        if len(owner) >= now * PAIRS or size >= now * CHARACTERS:
+        if len(owner) >= times * size.pairs or characters >= times * size.characters:
             yield _chunk(place, index, owner)
-            place, index, owner, size, count = {}, [], [], 0, 0
-            now = min(2 * now, times)
+            place, index, owner, characters, count = {}, [], [], 0, 0
+            times = min(2 * times, growth)
     if owner:
         yield _chunk(place, index, owner)
 
 
 def _chunk(place: dict[str, int], index: list[int], owner: list[int]) -> Chunk:
     return Chunk(list(place), np.array(index).reshape(-1, 2), np.array(owner))
+
+
+def score_chunk(
+    metrics: Sequence[Metric], chunk: Chunk, progress: Progress | None = None
+) -> list[PairScores]:
+    """Scores and flags by each metric for every pair of a chunk."""
+    return score_encoded(metrics, chunk, encode_chunk(metrics, chunk, {}, progress))
+
+
+def encoders_of(metrics: Iterable[Metric]) -> list[Encoder]:
+    """The encoders of some metrics, each once."""
+    return list(dict.fromkeys(metric.encoder for metric in metrics))
 
 
 class Encoded(NamedTuple):
@@ -85,21 +232,9 @@ class Encoded(NamedTuple):
     cloud: Cloud
 
     def clouds(self, metrics: Sequence[Metric]) -> Iterator[tuple[int, Cloud]]:
-        """The texts as each of the metrics that share it wants them, by its place in the list."""
+        """The cloud of each metric that shares it, by the metric's number."""
         for k in self.sharing:
             yield k, self.cloud.at([self.layers.index(layer) for layer in metrics[k].layers])
-
-
-def score_chunk(
-    metrics: Sequence[Metric], chunk: Chunk, progress: Progress | None = None
-) -> list[Scored]:
-    """Scores and flags by each metric for every pair of a chunk."""
-    return read_chunk(metrics, chunk, encode_chunk(metrics, chunk, {}, progress))
-
-
-def encoders_of(metrics: Iterable[Metric]) -> list[Encoder]:
-    """The encoders of some metrics, each once."""
-    return list(dict.fromkeys(metric.encoder for metric in metrics))
 
 
 def encode_chunk(
@@ -110,137 +245,119 @@ def encode_chunk(
 ) -> Iterator[Encoded]:
     """Metrics that share an encoder share one encoding, of all the layers they need together.
 
-    What an encoder has prepared of the texts it need not do again.
+    `prepared` has what an encoder has already made of the texts, such as tokens.
     """
     encoders = encoders_of(metrics)
     for encoder in encoders:
         sharing = [k for k, metric in enumerate(metrics) if metric.encoder == encoder]
         layers = sorted({layer for k in sharing for layer in metrics[k].layers})
-        shared = (lambda part: progress(part / len(encoders))) if progress else None
+        shared = (lambda share: progress(share / len(encoders))) if progress else None
         texts = prepared.get(encoder, chunk.texts)
         yield Encoded(sharing, layers, encoder.encode(texts, layers, shared))
 
 
-def read_chunk(metrics: Sequence[Metric], chunk: Chunk, encoded: Iterable[Encoded]) -> list[Scored]:
+def score_encoded(
+    metrics: Sequence[Metric], chunk: Chunk, encoded: Iterable[Encoded]
+) -> list[PairScores]:
     """Scores and flags by each metric, from what the encoders made of the chunk's texts."""
-    results: list[Scored] = [({}, [])] * len(metrics)
+    results = [PairScores({}, [])] * len(metrics)
     for one in encoded:
         for k, cloud in one.clouds(metrics):
-            priced = price(metrics[k], *measured(metrics[k], cloud), chunk.index)
-            results[k] = noted(read(metrics[k], priced), cloud, chunk.index)
+            costs = compute_costs(metrics[k], *weigh(metrics[k], cloud), chunk.index)
+            results[k] = add_text_flags(read_scores(metrics[k], costs), cloud, chunk.index)
     return results
 
 
-def noted(scored: Scored, cloud: Cloud, index: Array) -> Scored:
-    """The same with what is worth knowing of the texts of each pair among its flags."""
-    scores, flags = scored
-    notes = cloud.notes
-    return scores, _noting(flags, index, notes, notes)
-
-
-def _noting(
-    flags: Sequence[frozenset[str]], index: Array, *notes: Sequence[tuple[str, ...]]
-) -> list[frozenset[str]]:
-    """Flags of pairs with the notes of both texts, which hardly any has."""
-    found = list(flags)
-    for texts, said in zip(index.T, notes, strict=True):
-        noticed = np.fromiter(map(bool, said), bool, len(said))
-        for k in np.flatnonzero(noticed[texts]):
-            found[k] |= set(said[texts[k]])
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class Priced:
-    """Pairs of measures, and batch by batch what moving costs: all that problems depend on.
-
-    `empty` says which side of a pair has nothing to move, `flags` what is known of it already;
-    `batches` are of the other pairs, and can be read once unless they are a list.
-    """
-
-    empty: Array  # (pair, 2)
-    flags: Sequence[frozenset[str]]
-    device: torch.device
-    batches: Iterable[tuple[Pairs, torch.Tensor]]
-
-
-def measured(metric: Metric, cloud: Cloud) -> tuple[Measures, Measures]:
+def weigh(metric: Metric, cloud: Cloud) -> tuple[Measures, Measures]:
     """Every text as a hypothesis and as a reference: the metric's units, and their masses."""
     units = metric.units(cloud)
     hyp = metric.weighting(units)
     return hyp, metric.ref_weighting(units) if metric.ref_weighting else hyp
 
 
-def score_measures(metric: Metric, hyp: Measures, ref: Measures, index: Array) -> Scored:
-    """Scores and flags for pairs of measures."""
-    return read(metric, price(metric, hyp, ref, index))
+@dataclass(frozen=True, eq=False)
+class PairCosts:
+    """Pairs of measures, and batch by batch their costs: all that the problems depend on.
+
+    `empty` says which side of a pair has no unit, `flags` what is known of it already; `batches`
+    are of the other pairs, and can be iterated once unless they are a list.
+    """
+
+    empty: Array  # (pair, 2)
+    flags: Sequence[Flags]
+    device: torch.device
+    batches: Iterable[tuple[Pairs, torch.Tensor]]
 
 
-def price(metric: Metric, hyp: Measures, ref: Measures, index: Array) -> Priced:
-    """The pairs of an index (pair, 2) of measures, and what moving costs in each."""
+def compute_costs(metric: Metric, hyp: Measures, ref: Measures, index: Array) -> PairCosts:
+    """The costs of the pairs of an index (pair, 2) of measures."""
     empty = np.stack((hyp.empty[index[:, 0]], ref.empty[index[:, 1]]), axis=1)
-    flags = _noting([UNFLAGGED] * len(index), index, hyp.notes, ref.notes)
+    flags = _add_flags([NO_FLAGS] * len(index), index, hyp.flags, ref.flags)
     for k in np.flatnonzero(empty.any(axis=1)):
-        flags[k] |= {"both sides empty" if empty[k].all() else "empty side"}
+        kind = FlagKind.BOTH_EMPTY if empty[k].all() else FlagKind.EMPTY_SIDE
+        flags[k] |= {Flag(kind)}
     whole = np.flatnonzero(~empty.any(axis=1))
     gathered = metric.pairing(hyp, ref, index[whole]) if len(whole) else ()
-    named = (pairs._replace(which=whole[pairs.which]) for pairs in gathered)
-    return Priced(
-        empty, flags, hyp.points.device, ((pairs, _cost(metric, pairs)) for pairs in named)
-    )
+    batches = (replace(pairs, which=whole[pairs.which]) for pairs in gathered)
+    device = hyp.points.device
+    return PairCosts(empty, flags, device, ((pairs, _cost(metric, pairs)) for pairs in batches))
 
 
 def _cost(metric: Metric, pairs: Pairs) -> torch.Tensor:
     with torch.inference_mode():
-        return metric.cost(pairs)[: len(pairs.which)]
+        cost = metric.cost(pairs)
+    if tuple(cost.shape) != pairs.present.shape:
+        raise InvalidInput(
+            f"the cost of {metric.name} has shape {tuple(cost.shape)}; it has to be"
+            f" {pairs.present.shape}: pair, hyp unit, ref unit"
+        )
+    return cost
 
 
-def read(metric: Metric, priced: Priced) -> Scored:
+def score_measures(metric: Metric, hyp: Measures, ref: Measures, index: Array) -> PairScores:
+    """Scores and flags for pairs of measures."""
+    return read_scores(metric, compute_costs(metric, hyp, ref, index))
+
+
+def read_scores(metric: Metric, costs: PairCosts) -> PairScores:
     """Solve the metric's problems and read its columns; an empty side gets what they declare."""
-    empty, flags = priced.empty, list(priced.flags)
+    empty, flags = costs.empty, list(costs.flags)
     scores = {column.name: np.full(len(empty), np.nan) for column in metric.columns}
     for column in metric.columns:
         scores[column.name][empty.any(axis=1)] = column.worst
         scores[column.name][empty.all(axis=1)] = column.perfect
-    for pairs, reading, converged in _readings(metric, priced):
+    for pairs, reading, converged in _readings(metric, costs):
         for name, values in reading.columns.items():
             scores[name][pairs.which] = values
-        for flag, raised in reading.flags.items():
+        for kind, raised in reading.flags.items():
             for k in pairs.which[raised]:
-                flags[k] |= {flag}
+                flags[k] |= {Flag(kind)}
         for k in pairs.which[~converged]:
-            flags[k] |= {"not converged"}
+            flags[k] |= {Flag(FlagKind.NOT_CONVERGED)}
             for values in scores.values():
                 values[k] = np.nan
-    return scores, flags
+    return PairScores(scores, flags)
 
 
-def _readings(metric: Metric, priced: Priced) -> Iterator[tuple[Pairs, Reading, Array]]:
-    """Batch by batch; while a GPU makes costs, each thread solves a batch of its own."""
-    if priced.device.type != "cuda":
-        for pairs, cost in priced.batches:
-            yield pairs, *_read(metric, pairs, cost)
-        return
-    threads = spare_threads()
-    with ThreadPoolExecutor(threads, initializer=work_alone) as pool:
-        begun = (
-            (pairs, pool.submit(on_own_stream(priced.device, _read), metric, pairs, cost))
-            for pairs, cost in priced.batches
-        )
-        for pairs, work in read_ahead(begun, threads * GPU_CELLS, lambda one: one[0].cells):
-            yield pairs, *work.result()
+def _readings(metric: Metric, costs: PairCosts) -> Iterable[tuple[Pairs, Reading, Array]]:
+    if costs.device.type == "cuda":
+        from freight.core.overlap import overlapped_readings
+
+        return overlapped_readings(metric, costs)
+    return ((pairs, *solve_and_read(metric, pairs, cost)) for pairs, cost in costs.batches)
 
 
-def _read(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> tuple[Reading, Array]:
-    plans = solved(metric, pairs, cost)
+def solve_and_read(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> tuple[Reading, Array]:
+    """The columns of a batch, and which of its pairs have converged."""
+    plans = solve_pairs(metric, pairs, cost)
     converged = np.logical_and.reduce([plan.converged for plan in plans])
     return metric.readout(plans, pairs), converged
 
 
-def solved(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]:
+def solve_pairs(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]:
     """A plan for each of the metric's problems between these pairs, in arrays.
 
-    None has converged where the cost itself could not be found.
+    A pair whose cost could not be computed has not converged.
     """
     precise = cost.double()
     array = fetch_array(precise)
@@ -249,7 +366,7 @@ def solved(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]:
         array = np.where(unknown[:, None, None], 0.0, array)
         precise = send_to_device(array, precise.device)
     plans = [
-        _on_device(problem, pairs, precise, array)
+        _solve_on_device(problem, pairs, precise, array)
         if uses_fused_kernel(problem, precise)
         else _solve(problem, pairs, array, pairs.masses)
         for problem in metric.problems
@@ -257,46 +374,33 @@ def solved(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]:
     return [replace(plan, converged=plan.converged & ~unknown) for plan in plans]
 
 
-def _on_device(problem: Problem, pairs: Pairs, cost: torch.Tensor, array: Array) -> Plans:
-    """Solved where the costs are."""
+def _solve_on_device(problem: Problem, pairs: Pairs, cost: torch.Tensor, array: Array) -> Plans:
+    """Solve where the costs are."""
     plans = _solve(
         problem, pairs, cost, [send_to_device(mass, cost.device) for mass in pairs.masses]
     )
-    found = (fetch_array(x) for x in (plans.flow, plans.gap, plans.converged))
-    return Plans(problem, array, *pairs.masses, *pairs.sizes, *found)
+    solution = (fetch_array(x) for x in (plans.flow, plans.gap, plans.converged))
+    return Plans(problem, array, *pairs.masses, *pairs.sizes, *solution)
 
 
 def _solve(problem: Problem, pairs: Pairs, cost: Any, masses: Sequence[Any]) -> Plans:
-    sizes = pairs.sizes
-    return solve(problem, cost, masses[0], masses[1], sizes[0], sizes[1], strict=False)
+    hyp, ref = masses
+    return solve(problem, cost, hyp, ref, *pairs.sizes, strict=False)
 
 
-class Chosen(NamedTuple):
-    """One number a segment and column, and the reference that it comes from."""
-
-    scores: dict[str, Array]
-    winners: Array
-
-
-def reduce_references(
-    columns: tuple[Column, ...], scores: dict[str, Array], segments: Array, how: str
-) -> Chosen:
-    """From a score a reference to one a segment: the best, each column's best, or the mean."""
-    starts = np.flatnonzero(np.diff(segments, prepend=-1))
-    ends = np.append(starts[1:], len(segments))
-    best = {c.name: _winners(scores[c.name], starts, ends, c.higher) for c in columns}
-    primary = best[columns[0].name]
-    if how == "mean":
-        counts = ends - starts
-        means = {name: np.add.reduceat(x, starts) / counts for name, x in scores.items()}
-        return Chosen(means, primary - starts)
-    picks = best if how == "each" else dict.fromkeys(scores, primary)
-    return Chosen({name: x[picks[name]] for name, x in scores.items()}, primary - starts)
+def add_text_flags(scored: PairScores, cloud: Cloud, index: Array) -> PairScores:
+    """The same scores; the flags of a pair's texts are added to its own."""
+    flags = cloud.flags
+    return scored._replace(flags=_add_flags(scored.flags, index, flags, flags))
 
 
-def _winners(values: Array, starts: Array, ends: Array, higher: bool) -> Array:
-    """The first best of each segment's values; one that could not be scored never wins."""
-    if len(starts) == len(values):
-        return starts
-    signed = np.where(np.isnan(values), -np.inf, values if higher else -values)
-    return np.array([s + int(np.argmax(signed[s:e])) for s, e in zip(starts, ends, strict=True)])
+def _add_flags(
+    flags: Sequence[Flags], index: Array, *of_texts: Sequence[tuple[Flag, ...]]
+) -> list[Flags]:
+    """Flags of pairs with those of both texts, which hardly any has."""
+    every = list(flags)
+    for texts, raised in zip(index.T, of_texts, strict=True):
+        flagged = np.fromiter(map(bool, raised), bool, len(raised))
+        for k in np.flatnonzero(flagged[texts]):
+            every[k] |= set(raised[texts[k]])
+    return every

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from freight.core.pairings import Pairs
+from freight.core.types import FlagKind, Pairs
 from freight.kernels import kernel
 from freight.transport.types import Array, Plans
 
@@ -18,11 +18,16 @@ class Reading(NamedTuple):
     """Columns of scores, and by flag the pairs that it is raised for."""
 
     columns: dict[str, Array]
-    flags: dict[str, Array]
+    flags: Mapping[str, Array] = {}
 
 
-class Readout(Protocol):
-    """From the plans of a batch to its columns, and for one pair what each unit adds to one."""
+Readout = Callable[[Sequence[Plans], Pairs], Reading]
+"""From the plans of a batch to its columns: any function of this kind."""
+
+
+@runtime_checkable
+class AttributingReadout(Protocol):
+    """A read-out that can also split one pair's score among its units."""
 
     def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
         """The columns."""
@@ -31,6 +36,14 @@ class Readout(Protocol):
     def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
         """A column's score in parts, given the plans between one pair."""
         ...
+
+
+def attribute(readout: Readout, column: str, score: float, plans: Sequence[Plans]) -> Shares:
+    """A score in parts; all of it belongs to no unit where the read-out cannot split it."""
+    if isinstance(readout, AttributingReadout):
+        return readout.shares(column, score, plans)
+    n, m = plans[0].flow.shape
+    return Shares(score, np.zeros(n), np.zeros(m))
 
 
 @dataclass(frozen=True)
@@ -65,8 +78,7 @@ class Distance:
 
     def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
         """The one column."""
-        moved = 1.0 if pairs.moved is None else pairs.moved
-        return Reading({"distance": plans[0].transport * moved}, {})
+        return Reading({"distance": plans[0].transport * pairs.moved}, {})
 
     def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
         """What each unit's moves cost."""
@@ -97,7 +109,7 @@ class PrecisionRecall:
         named = {self.name: score, "precision": precision, "recall": recall}
         scaled = zip(named.items(), self.baselines, strict=True)
         columns = {name: (x - b) / (1.0 - b) for (name, x), b in scaled}
-        return Reading(columns, {"no similarity": ~positive})
+        return Reading(columns, {FlagKind.NO_SIMILARITY: ~positive})
 
     def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
         """Precision is the hypothesis', recall the reference's; F takes its part of both."""
@@ -218,7 +230,7 @@ def _with_f1(precision: Array, recall: Array, wrd: Array) -> Reading:
     positive = total > 0
     f1 = 0.0 + positive * (2 * precision * recall / _or_one(total, positive))  # never -0.0
     columns = {"f1": f1, "precision": precision, "recall": recall, "wrd": wrd}
-    return Reading(columns, {"no similarity": ~positive})
+    return Reading(columns, {FlagKind.NO_SIMILARITY: ~positive})
 
 
 def _or_one(x: Any, positive: Any) -> Any:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from freight.errors import MissingPart
+from freight.core.types import NO_FLAGS, Flag, FlagKind, PairScores
+from freight.errors import InvalidInput, MissingPart
 from freight.transport.types import Array
-
-_SHARE = re.compile(r"\s*\d+%$")
-_UNKNOWN = re.compile(r"unknown units (\d+)%")
-
-
-def flag_kind(flag: str) -> str:
-    """A flag without the percentage that it ends in, so that flags of a kind can be counted."""
-    return _SHARE.sub("", flag)
 
 
 @dataclass(frozen=True)
@@ -30,6 +23,20 @@ class Column:
     higher: bool
     perfect: float
     worst: float
+
+
+class NamedColumns(Protocol):
+    """Whatever has a name and columns of scores."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The primary one first."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +52,36 @@ class Result:
     columns: tuple[Column, ...]
     segments: dict[str, Array]
     winners: Array
-    flags: tuple[tuple[str, ...], ...]
+    flags: tuple[tuple[Flag, ...], ...]
     signature: str
     tallies: Array | None = None
     total: Callable[[Array], dict[str, float]] | None = None
+
+    def __post_init__(self) -> None:
+        if any(self.flags):  # a scorer of someone's own may give plain texts
+            flags = (tuple(f if isinstance(f, Flag) else Flag(f) for f in x) for x in self.flags)
+            object.__setattr__(self, "flags", tuple(flags))
+
+    @classmethod
+    def of(
+        cls,
+        scorer: NamedColumns,
+        scores: Mapping[str, ArrayLike],
+        flags: Sequence[Sequence[str]] = (),
+        signature: str = "",
+    ) -> Result:
+        """A result from one list of scores per column, for scorers of one's own."""
+        lacking = [column.name for column in scorer.columns if column.name not in scores]
+        if lacking:
+            raise InvalidInput(f"{scorer.name} gave no scores for its column {lacking[0]!r}")
+        segments = {c.name: np.asarray(scores[c.name], np.float64) for c in scorer.columns}
+        count = len(segments[scorer.columns[0].name])
+        if any(values.shape != (count,) for values in segments.values()):
+            raise InvalidInput(f"the columns of {scorer.name} need one number per segment each")
+        raised = tuple(tuple(Flag(flag) for flag in one) for one in flags) or ((),) * count
+        winners = np.zeros(count, np.int64)
+        signed = signature or scorer.name
+        return cls(scorer.name, tuple(scorer.columns), segments, winners, raised, signed)
 
     @classmethod
     def joined(cls, parts: Sequence[Result]) -> Result:
@@ -113,9 +146,12 @@ class Result:
     @property
     def unknown(self) -> float:
         """The share of units that the encoder does not know: a segment's worse side, on average."""
-        flagged = [map(_UNKNOWN.fullmatch, flags) for flags in self.flags if flags]
-        worst = [max((int(found[1]) for found in some if found), default=0) for some in flagged]
-        return sum(worst) / 100 / max(len(self), 1)
+        worst = [
+            max(flag.share or 0.0 for flag in flags if flag.kind == FlagKind.UNKNOWN_UNITS)
+            for flags in self.flags
+            if any(flag.kind == FlagKind.UNKNOWN_UNITS for flag in flags)
+        ]
+        return sum(worst) / max(len(self), 1)
 
     def to_arrow(self) -> Any:
         """A pyarrow table: a row a segment, with the winning reference and the flags."""
@@ -130,3 +166,60 @@ class Result:
         if find_spec("pandas") is None:
             raise MissingPart.extra("pandas", "pandas")
         return self.to_arrow().to_pandas()
+
+
+class ReducesReferences(NamedColumns, Protocol):
+    """Whatever has a rule for several references besides."""
+
+    @property
+    def references(self) -> str:
+        """How several references become one score: best, each or mean."""
+        ...
+
+    @property
+    def signature(self) -> str:
+        """Every choice, one line."""
+        ...
+
+
+def result_of(scorer: ReducesReferences, scored: PairScores, segments: Array) -> Result:
+    """From scores and flags of every pair to a result with one score per segment."""
+    chosen = reduce_references(scorer.columns, scored.columns, segments, scorer.references)
+    kept = [NO_FLAGS] * (int(segments[-1]) + 1)
+    for segment, raised in zip(segments, scored.flags, strict=True):
+        if raised:
+            kept[segment] |= raised
+    flags = tuple(tuple(sorted(raised)) if raised else () for raised in kept)
+    columns, signature = scorer.columns, scorer.signature
+    return Result(scorer.name, columns, chosen.scores, chosen.winners, flags, signature)
+
+
+class Chosen(NamedTuple):
+    """One number a segment and column, and the reference that it comes from."""
+
+    scores: dict[str, Array]
+    winners: Array
+
+
+def reduce_references(
+    columns: tuple[Column, ...], scores: dict[str, Array], segments: Array, how: str
+) -> Chosen:
+    """From a score a reference to one a segment: the best, each column's best, or the mean."""
+    starts = np.flatnonzero(np.diff(segments, prepend=-1))
+    ends = np.append(starts[1:], len(segments))
+    best = {c.name: _winners(scores[c.name], starts, ends, c.higher) for c in columns}
+    primary = best[columns[0].name]
+    if how == "mean":
+        counts = ends - starts
+        means = {name: np.add.reduceat(x, starts) / counts for name, x in scores.items()}
+        return Chosen(means, primary - starts)
+    picks = best if how == "each" else dict.fromkeys(scores, primary)
+    return Chosen({name: x[picks[name]] for name, x in scores.items()}, primary - starts)
+
+
+def _winners(values: Array, starts: Array, ends: Array, higher: bool) -> Array:
+    """The first best of each segment's values; one that could not be scored never wins."""
+    if len(starts) == len(values):
+        return starts
+    signed = np.where(np.isnan(values), -np.inf, values if higher else -values)
+    return np.array([s + int(np.argmax(signed[s:e])) for s, e in zip(starts, ends, strict=True)])

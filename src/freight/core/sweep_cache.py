@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from freight.core.metric import Blend, Metric
-from freight.core.pipeline import Chunk, Priced, Scored, Segment, chunks, measured, price, read
-from freight.core.scoring import Scorer
-from freight.core.types import Encoder, Progress
+from freight.core.pipeline import PairCosts, chunks, compute_costs, read_scores, weigh
+from freight.core.scorers import PipelineScorer
+from freight.core.types import Chunk, Encoder, PairScores, Progress, Segment
 from freight.encoders.cache import MEMORY_LIMIT, MemoryCached
 from freight.transport.types import Array
 
@@ -27,7 +27,7 @@ class Memories:
         self._limit = limit
         self._encoders: dict[Encoder, MemoryCached] = {}
 
-    def remembering(self, scorer: Scorer) -> Scorer:
+    def remembering(self, scorer: PipelineScorer) -> PipelineScorer:
         """The same scorer, bit for bit, which encodes no text twice."""
         if isinstance(scorer, Metric):
             return self._of(scorer)
@@ -52,8 +52,8 @@ class Rehearsal:
     def __init__(self, segments: Iterable[Segment]) -> None:
         self._segments = list(segments)
         self._chunks = list(chunks(self._segments))
-        self._priced: dict[_Key, list[Priced]] = {}
-        self._last: dict[_Key, list[Scored]] = {}
+        self._priced: dict[_Key, list[PairCosts]] = {}
+        self._last: dict[_Key, list[PairScores]] = {}
 
     def encode(self, metrics: Iterable[Metric], progress: Progress | None = None) -> None:
         """Let each encoder see every text once, for all the layers that these metrics need."""
@@ -66,12 +66,14 @@ class Rehearsal:
             for chunk in self._chunks:
                 encoder.encode(chunk.texts, sorted(several), shared)
 
-    def score(self, scorer: Scorer) -> dict[str, Array]:
+    def score(self, scorer: PipelineScorer) -> dict[str, Array]:
         """One number a segment in each column, as `scorer.score` gives them."""
-        solved: dict[_Key, list[Scored]] = {}
+        solved: dict[_Key, list[PairScores]] = {}
         for part in scorer.parts:
             key = _solved(part)
-            solved[key] = self._last.get(key) or [read(part, one) for one in self._costs(part)]
+            solved[key] = self._last.get(key) or [
+                read_scores(part, one) for one in self._costs(part)
+            ]
         self._last = solved
         found = [solved[_solved(part)] for part in scorer.parts]
         parts = [
@@ -80,7 +82,7 @@ class Rehearsal:
         ]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
-    def _costs(self, metric: Metric) -> list[Priced]:
+    def _costs(self, metric: Metric) -> list[PairCosts]:
         key = _source(metric)
         if key not in self._priced:
             if metric.needs_fitting:
@@ -104,16 +106,13 @@ def _solved(metric: Metric) -> _Key:
     return (*_source(metric), metric.problems, metric.readout, frozenset(metric.columns))
 
 
-def _kept(metric: Metric, chunk: Chunk) -> Priced:
+def _kept(metric: Metric, chunk: Chunk) -> PairCosts:
     """Pairs without the points, which only the costs need."""
     cloud = metric.encoder.encode(chunk.texts, metric.layers)
-    priced = price(metric, *measured(metric, cloud), chunk.index)
-    batches = [
-        (pairs._replace(points=None, places=None, cosines=None, ids=None, parts=None), cost.clone())
-        for pairs, cost in priced.batches
-    ]
+    priced = compute_costs(metric, *weigh(metric, cloud), chunk.index)
+    batches = [(pairs.without_vectors(), cost.clone()) for pairs, cost in priced.batches]
     return replace(priced, batches=batches)
 
 
-def _size(several: list[Priced]) -> int:
+def _size(several: list[PairCosts]) -> int:
     return sum(cost.nbytes for priced in several for _, cost in priced.batches)

@@ -2,17 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from enum import IntFlag
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from enum import IntFlag, StrEnum
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from freight.transport.devices import send_to_device
 from freight.transport.types import Array
+
+
+class FlagKind(StrEnum):
+    """Why a segment could not be scored in the normal way."""
+
+    BOTH_EMPTY = "both sides empty"
+    EMPTY_SIDE = "empty side"
+    UNKNOWN_UNITS = "unknown units"
+    WINDOWED = "windowed"
+    HALVED_BATCH = "halved batch"
+    IDF_EMPTY = "IDF empty"
+    BARYCENTER_NOT_CONVERGED = "barycenter not converged"
+    NO_SIMILARITY = "no similarity"
+    NOT_CONVERGED = "not converged"
+
+
+class Flag(str):
+    """A flag of a segment: its kind and, where that says more, the share of units it is about.
+
+    It is a text for whoever prints it ("unknown units 37%"); programs read `kind` and `share`. The
+    kind is a `FlagKind`, or any text of a scorer's own.
+    """
+
+    kind: str
+    share: float | None
+
+    def __new__(cls, kind: str, share: float | None = None) -> Flag:
+        """Write the text once."""
+        flag = super().__new__(cls, kind if share is None else f"{kind} {share:.0%}")
+        flag.kind, flag.share = str(kind), share
+        return flag
+
+    def __getnewargs__(self) -> tuple[str, float | None]:  # type: ignore[override]
+        return self.kind, self.share
+
+
+Flags = frozenset[Flag]
+NO_FLAGS: Flags = frozenset()
 
 
 class Kind(IntFlag):
@@ -80,18 +119,24 @@ class Cloud:
         return np.ones(len(self.ids), np.int64) if self.merged_from is None else self.merged_from
 
     @property
-    def notes(self) -> list[tuple[str, ...]]:
-        """What is worth knowing of each text: unknown units, windows, a lack of memory."""
+    def flags(self) -> list[tuple[Flag, ...]]:
+        """The flags of each text: unknown units, windows, a lack of memory."""
         content = ~self.having(Kind.SPECIAL)
         unknown = content & self.having(Kind.UNKNOWN)
         owner, count = self.owner, len(self.texts)
         units, missing = (np.bincount(owner[w], minlength=count) for w in (content, unknown))
-        found: list[tuple[str, ...]] = [()] * count
+        flags: list[tuple[Flag, ...]] = [()] * count
         for text in np.flatnonzero((missing > 0) | self.windowed | self.halved):
-            share = [f"unknown units {missing[text] / units[text]:.0%}"] if missing[text] else []
-            windowed = ["windowed"] if self.windowed[text] else []
-            found[text] = (*share, *windowed, *(["halved batch"] if self.halved[text] else []))
-        return found
+            raised = []
+            if missing[text]:
+                share = float(missing[text] / units[text])
+                raised.append(Flag(FlagKind.UNKNOWN_UNITS, share))
+            if self.windowed[text]:
+                raised.append(Flag(FlagKind.WINDOWED))
+            if self.halved[text]:
+                raised.append(Flag(FlagKind.HALVED_BATCH))
+            flags[text] = tuple(raised)
+        return flags
 
     @property
     def owner(self) -> Array:
@@ -178,6 +223,151 @@ def mixed_ids(ids: Array, place: Array) -> Array:
     key = np.random.default_rng(0).integers(1, 2**63, size=int(place.max(initial=0)) + 1)
     mixed = (ids.astype(np.uint64) + np.uint64(1)) * (key.astype(np.uint64) | np.uint64(1))[place]
     return mixed ^ (mixed >> np.uint64(29))
+
+
+@dataclass(frozen=True, eq=False)
+class Measures:
+    """Mass on points, packed end to end, one measure per text.
+
+    `ids` says which units are the same, `unknown` which share of a text has no vector, `empty`
+    which texts have no unit, and `extent` the first and the last unit of the cloud that each unit
+    covers. `flags` are the flags of each text.
+    """
+
+    points: Tensor  # (unit, dim)
+    weights: Array
+    offsets: Array
+    ids: Array
+    unknown: Array
+    empty: Array
+    flags: tuple[tuple[Flag, ...], ...]
+    extent: Array  # (unit, 2)
+
+    @property
+    def owner(self) -> Array:
+        """The text that each unit belongs to."""
+        return np.repeat(np.arange(len(self.empty)), np.diff(self.offsets))
+
+
+@dataclass(frozen=True, eq=False)
+class NestedMeasures(Measures):
+    """Measures whose units are measures themselves, as sentences are measures of words."""
+
+    parts: Measures
+
+
+class Positions(NamedTuple):
+    """Where the units of a side stand in hyp and in ref, from 0 to 1 (pair, unit); nan: absent."""
+
+    in_hyp: Array
+    in_ref: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """A padded batch of pairs of measures: masses, true sizes, and which pairs of the index it has.
+
+    `unknown` is the share of the hypothesis that has no vector. What a cost compares is added by
+    the pairing that made the batch: see `similarity`, `squared_distances` and `positions`.
+    """
+
+    which: Array
+    hyp_weights: Array
+    ref_weights: Array
+    hyp_sizes: Array
+    ref_sizes: Array
+    unknown: Array
+
+    @property
+    def masses(self) -> tuple[Array, Array]:
+        """Of both sides."""
+        return self.hyp_weights, self.ref_weights
+
+    @property
+    def sizes(self) -> tuple[Array, Array]:
+        """Of both sides."""
+        return self.hyp_sizes, self.ref_sizes
+
+    @property
+    def cells(self) -> int:
+        """How many entries the cost matrices of these pairs have."""
+        return self.hyp_weights.size * self.ref_weights.shape[1]
+
+    @property
+    def present(self) -> Array:
+        """Whether both units exist (pair, unit, unit); the rest is padding."""
+        hyp = np.arange(self.hyp_weights.shape[1]) < self.hyp_sizes[:, None]
+        ref = np.arange(self.ref_weights.shape[1]) < self.ref_sizes[:, None]
+        both: Array = hyp[:, :, None] & ref[:, None, :]
+        return both
+
+    @property
+    def moved(self) -> Array:
+        """The share of each pair's mass that is transported; a pairing may cancel the rest."""
+        return np.ones(len(self.which))
+
+    @property
+    def positions(self) -> tuple[Positions, Positions]:
+        """Of the units of hyp and of ref; here each side has the units of its own text in order."""
+        hyp, ref = (
+            np.arange(1, mass.shape[1] + 1) / size[:, None]
+            for mass, size in zip(self.masses, self.sizes, strict=True)
+        )
+        return Positions(hyp, np.full_like(hyp, np.nan)), Positions(np.full_like(ref, np.nan), ref)
+
+    def similarity(self) -> Tensor:
+        """Cosine similarity (pair, unit, unit)."""
+        raise NotImplementedError("these pairs keep no vectors")
+
+    def squared_distances(self, dtype: torch.dtype | None = None) -> Tensor:
+        """Squared Euclidean distance (pair, unit, unit), in this precision."""
+        raise NotImplementedError("these pairs keep no vectors")
+
+    def orthogonal(self) -> Self:
+        """The same pairs, every unit of hyp orthogonal to every unit of ref."""
+        raise NotImplementedError("these pairs keep no vectors")
+
+    def row(self, row: int) -> Self:
+        """One of the pairs as a batch of one."""
+        return replace(self, **{f.name: _rows(getattr(self, f.name), row) for f in fields(self)})
+
+    def without_vectors(self) -> Pairs:
+        """The same pairs without what only a cost needs."""
+        return Pairs(self.which, *self.masses, *self.sizes, self.unknown)
+
+
+def _rows(field: Any, row: int) -> Any:
+    """One row of an array or a tensor, or of each in a tuple; measures stay whole."""
+    if isinstance(field, tuple):
+        parts = [_rows(part, row) for part in field]
+        return type(field)(*parts) if hasattr(field, "_fields") else tuple(parts)
+    return field if isinstance(field, Measures) else field[row : row + 1]
+
+
+Segment = tuple[str, Sequence[str]]
+"""A hypothesis and its references."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Consecutive segments: their distinct texts, per pair its texts (pair, 2) and its segment."""
+
+    texts: list[str]
+    index: Array
+    segments: Array
+
+    def __iter__(self) -> Iterator[Segment]:
+        """Each hypothesis with its references."""
+        starts = np.flatnonzero(np.diff(self.segments, prepend=-1))
+        for pairs in np.split(self.index, starts[1:]):
+            yield self.texts[pairs[0, 0]], [self.texts[ref] for ref in pairs[:, 1]]
+
+
+class PairScores(NamedTuple):
+    """Scores by column, and flags, of every pair."""
+
+    columns: dict[str, Array]
+    flags: list[Flags]
 
 
 Progress = Callable[[float], None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 
 from freight.core.idf import Frequencies, Idf
 from freight.core.pooling import mean as mean_over_layers
-from freight.core.types import Cloud, Kind
+from freight.core.types import Cloud, Flag, FlagKind, Kind, Measures, NestedMeasures
 from freight.core.units import sentence_of
 from freight.errors import InvalidInput
 from freight.transport.barycenters import barycenter, barycenter_coefficients
@@ -21,32 +21,6 @@ from freight.transport.types import Array
 
 _CELLS = 2**26
 """How many inner products are taken at a time."""
-
-
-@dataclass(frozen=True, eq=False)
-class Measures:
-    """Mass on points, packed end to end, one measure a text.
-
-    `ids` says which units are the same, `unknown` which share of a text has no vector, `empty`
-    which texts have nothing to move, and `notes` are flags by text. Where units are runs of those
-    of a cloud, `extent` is the first and the last of each; where they are measures themselves,
-    `parts` are those, one a unit.
-    """
-
-    points: torch.Tensor  # (unit, dim)
-    weights: Array
-    offsets: Array
-    ids: Array
-    unknown: Array
-    empty: Array
-    notes: tuple[tuple[str, ...], ...]
-    extent: Array | None = None  # (unit, 2)
-    parts: Measures | None = None
-
-    @property
-    def owner(self) -> Array:
-        """The text that each unit belongs to."""
-        return np.repeat(np.arange(len(self.empty)), np.diff(self.offsets))
 
 
 def _uniform(cloud: Cloud, points: torch.Tensor) -> Array:
@@ -61,7 +35,10 @@ def _count(cloud: Cloud, points: torch.Tensor) -> Array:
     return cloud.count.astype(np.float64)
 
 
-MASSES = {"uniform": _uniform, "norm": _norm, "count": _count}
+MassFunction = Callable[[Cloud, torch.Tensor], Array]
+"""From units and their points to a mass for each."""
+
+MASSES: dict[str, MassFunction] = {"uniform": _uniform, "norm": _norm, "count": _count}
 
 
 @dataclass(frozen=True)
@@ -74,14 +51,15 @@ class Mass:
     """
 
     idf: Idf | None = None
-    by: str = "uniform"
+    by: str | MassFunction = "uniform"
     special: bool = False
     pooling: Callable[[torch.Tensor], torch.Tensor] = mean_over_layers
 
     def __call__(self, cloud: Cloud) -> Measures:
         """The measures of a cloud."""
         points = self.pooling(cloud.layers)
-        mass = MASSES[self.by](cloud, points)
+        weigh = MASSES[self.by] if isinstance(self.by, str) else self.by
+        mass = weigh(cloud, points)
         if self.idf is not None:
             mass = mass * self.idf(cloud.ids)
         content = ~cloud.having(Kind.SPECIAL)
@@ -90,12 +68,8 @@ class Mass:
         empty = np.bincount(owner[content], minlength=count) == 0
         flat = (np.bincount(owner, mass, count) <= 0) & ~empty
         mass = np.where(flat[owner], content, mass)
-        totals = np.bincount(owner, mass, count)
-        weights = mass / np.where(totals > 0, totals, 1.0)[owner]
-        notes = tuple(("IDF empty",) if without else () for without in flat)
-        absent = np.bincount(owner, cloud.having(Kind.ABSENT), count)
-        unknown = absent / np.maximum(np.diff(cloud.offsets), 1)
-        return Measures(points, weights, cloud.offsets, cloud.ids, unknown, empty, notes)
+        flags = tuple((Flag(FlagKind.IDF_EMPTY),) if without else () for without in flat)
+        return replace(measures(cloud, mass, points), flags=flags)
 
     def fitted(self, table: Frequencies) -> Mass:
         """The same, knowing how frequent units are."""
@@ -132,10 +106,13 @@ class Barycenter:
                 where = send_to_device(units, layers.device)
                 several = layers[where].transpose(1, 2)  # (text, layer, unit, dim)
                 points[where], settled[texts] = solve(several, weighed.weights[units])
-        unsettled = zip(weighed.notes, settled, strict=True)
-        notes = tuple(n if well else (*n, "barycentre not converged") for n, well in unsettled)
+        flag = Flag(FlagKind.BARYCENTER_NOT_CONVERGED)
+        flags = tuple(
+            before if converged else (*before, flag)
+            for before, converged in zip(weighed.flags, settled, strict=True)
+        )
         weights = 1.0 / np.maximum(sizes, 1)[cloud.owner]
-        return replace(weighed, points=points, weights=weights, notes=notes)
+        return replace(weighed, points=points, weights=weights, flags=flags)
 
     @property
     def idf(self) -> Idf | None:
@@ -154,7 +131,7 @@ def _exact(layers: torch.Tensor, weights: Array) -> tuple[torch.Tensor, Array]:
 
 
 def _mixed(layers: torch.Tensor, weights: Array) -> tuple[torch.Tensor, Array]:
-    """The same, where only inner products and barycenter coefficients leave and enter the GPU."""
+    """The same, where only inner products and the shares of barycenter_coefficients leave and enter the GPU."""
     flat = layers.flatten(1, 2)
     shares, settled = barycenter_coefficients(fetch_array(flat @ flat.mT), weights)
     return send_to_device(shares, flat.device) @ flat, settled
@@ -231,12 +208,14 @@ class Sentences:
         shares = torch.as_tensor(parts.weights, device=single.points.device)[:, None]
         points = single.points.new_zeros((len(first), single.points.shape[1]))
         weighed = (single.points * shares).to(points.dtype)
-        return replace(
-            single,
+        return NestedMeasures(
             points=points.index_add(0, send_to_device(member, points.device), weighed),
             weights=total,
             offsets=np.searchsorted(first, single.offsets),
             ids=single.ids[first],
+            unknown=single.unknown,
+            empty=single.empty,
+            flags=single.flags,
             extent=np.stack((first, bounds[1:] - 1), axis=1),
             parts=parts,
         )
@@ -262,15 +241,58 @@ def _within(single: Measures, member: Array, bounds: Array, total: Array) -> Mea
         offsets=bounds,
         unknown=none,
         empty=none > 0,
-        notes=((),) * len(total),
+        flags=((),) * len(total),
     )
 
 
-Weighting = Mass | Barycenter | Windows | Sentences
+Weighting = Callable[[Cloud], Measures]
+"""From the units of a cloud to measures: any function of this kind."""
 
 
-def brought(sides: Sequence[Any]) -> Measures:
-    """Measures out of points (n, dim), or pairs of points and masses, that a caller brings."""
+@runtime_checkable
+class FittableWeighting(Protocol):
+    """A weighting whose masses depend on document frequencies: `idf` is None where they do not."""
+
+    @property
+    def idf(self) -> Idf | None:
+        """How rarity becomes mass."""
+        ...
+
+    def __call__(self, cloud: Cloud) -> Measures:
+        """The measures of a cloud."""
+        ...
+
+    def fitted(self, table: Frequencies) -> FittableWeighting:
+        """The same with these document frequencies."""
+        ...
+
+
+def measures(cloud: Cloud, mass: Array, points: torch.Tensor | None = None) -> Measures:
+    """Measures with this mass on every unit, scaled to 1 in each text: what a weighting returns.
+
+    The points are the mean over the layers unless others are given.
+    """
+    owner, count = cloud.owner, len(cloud.texts)
+    empty = np.bincount(owner[~cloud.having(Kind.SPECIAL)], minlength=count) == 0
+    totals = np.bincount(owner, mass, count)
+    weights = mass / np.where(totals > 0, totals, 1.0)[owner]
+    absent = np.bincount(owner, cloud.having(Kind.ABSENT), count)
+    unknown = absent / np.maximum(np.diff(cloud.offsets), 1)
+    units = np.arange(len(cloud.ids))
+    return Measures(
+        mean_over_layers(cloud.layers) if points is None else points,
+        weights,
+        cloud.offsets,
+        cloud.ids,
+        unknown,
+        empty,
+        ((),) * count,
+        np.stack((units, units), axis=1),
+    )
+
+
+def measures_of_points(sides: Sequence[Any]) -> Measures:
+    """Measures from the caller's own points (n, dim), or tuples of points and masses."""
     points, weights = [], []
     for k, side in enumerate(sides):
         given, mass = side if isinstance(side, tuple) else (side, None)
@@ -294,4 +316,5 @@ def brought(sides: Sequence[Any]) -> Measures:
     joined = joined if joined.dtype == torch.float64 else joined.float()
     ids, unknown = np.arange(len(joined)), np.zeros(len(points))
     mass = np.concatenate(weights)
-    return Measures(joined, mass, offsets, ids, unknown, sizes == 0, ((),) * len(points))
+    flags, extent = ((),) * len(points), np.stack((ids, ids), axis=1)
+    return Measures(joined, mass, offsets, ids, unknown, sizes == 0, flags, extent)

@@ -11,49 +11,39 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 
 from freight.core.costs import cost_terms
-from freight.core.pairings import OmitsSharedMass, Pairs
+from freight.core.joint_vocabulary import JointPairs
+from freight.core.metric import Composition, Metric
+from freight.core.pairings import OmitsSharedMass
 from freight.core.pipeline import (
-    Chunk,
-    Scored,
+    add_text_flags,
     chunks,
+    compute_costs,
     encode_chunk,
-    measured,
-    noted,
-    price,
-    read,
-    solved,
+    pair_up,
+    read_scores,
+    solve_pairs,
+    weigh,
 )
-from freight.core.readouts import Shares
+from freight.core.readouts import Shares, attribute
 from freight.core.result import Column
-from freight.core.scoring import Scorer, pair_up
-from freight.core.types import Cloud, Kind
+from freight.core.scorers import PipelineScorer
+from freight.core.types import Chunk, Cloud, Kind, Measures, Pairs
 from freight.core.units import unit_name
-from freight.core.weightings import Measures
 from freight.errors import InvalidInput
 from freight.explain.explanation import Explanation, Plan, Side, View, plan_for_side
 from freight.transport.types import Array, Plans, Problem
-
-if TYPE_CHECKING:
-    from freight.core.metric import Metric
 
 _TIE = 1e-9
 _NEARLY_UNRELATED = 0.75  # of the cost between unrelated units
 
 
-class Composition(NamedTuple):
-    """A column as a weighted sum: a constant, and one (column, factor) of each part."""
-
-    base: float
-    parts: tuple[tuple[str, float], ...]
-
-
-class Composed(Scorer, Protocol):
+class Composed(PipelineScorer, Protocol):
     """A scorer whose columns are weighted sums over its parts, which is what can be explained."""
 
     def composition(self, column: str) -> Composition:
@@ -105,7 +95,7 @@ def explain(
     )
 
 
-def _find_column(scorer: Scorer, name: str | None) -> Column:
+def _find_column(scorer: PipelineScorer, name: str | None) -> Column:
     for column in scorer.columns:
         if name in (None, column.name):
             return column
@@ -134,15 +124,15 @@ class _ScoredPart(NamedTuple):
         return None, float(self.scored[0][column][pair])
 
 
-def _score_parts(scorer: Scorer, chunk: Chunk) -> list[_ScoredPart]:
+def _score_parts(scorer: PipelineScorer, chunk: Chunk) -> list[_ScoredPart]:
     parts = {}
     encoded = encode_chunk(scorer.parts, chunk, {})
     for k, cloud in (each for one in encoded for each in one.clouds(scorer.parts)):
         metric, index = scorer.parts[k], chunk.index
-        measures = measured(metric, cloud)
-        priced = price(metric, *measures, index)
+        measures = weigh(metric, cloud)
+        priced = compute_costs(metric, *measures, index)
         batches = list(priced.batches)
-        scored = noted(read(metric, replace(priced, batches=batches)), cloud, index)
+        scored = add_text_flags(read_scores(metric, replace(priced, batches=batches)), cloud, index)
         parts[k] = _ScoredPart(metric, cloud, measures, batches, index, scored)
     return [parts[k] for k in sorted(parts)]
 
@@ -169,7 +159,7 @@ def _scale(view: View, factor: float) -> View:
     return replace(view, hyp=hyp, ref=ref, weight=abs(factor) * view.weight)
 
 
-# The solved pair: costs, plans and the attribution of the score, without padding.
+# The solve_pairs pair: costs, plans and the attribution of the score, without padding.
 
 
 class _SolvedPair(NamedTuple):
@@ -187,10 +177,10 @@ class _SolvedPair(NamedTuple):
 def _solve_pair(
     metric: Metric, pairs: Pairs, cost: torch.Tensor, row: int, column: str
 ) -> _SolvedPair:
-    plans = solved(metric, pairs, cost)
+    plans = solve_pairs(metric, pairs, cost)
     score = float(metric.readout(plans, pairs).columns[column][row])
     own_plans = [_unpad(plan, row) for plan in plans]
-    shares = metric.readout.shares(column, score, own_plans)
+    shares = attribute(metric.readout, column, score, own_plans)
     flows = tuple(plan.flow for plan in own_plans)
     return _pair_costs(metric, pairs, own_plans[0].cost, row)._replace(flows=flows, shares=shares)
 
@@ -199,10 +189,10 @@ def _pair_costs(metric: Metric, pairs: Pairs, cost: Array, row: int) -> _SolvedP
     """A pair with its costs, its plans and shares yet to come."""
     n, m = int(pairs.hyp_sizes[row]), int(pairs.ref_sizes[row])
     with torch.inference_mode():
-        unrelated_cost = metric.cost(pairs.alone(row).unrelated())
+        unrelated_cost = metric.cost(pairs.row(row).orthogonal())
         terms = cost_terms(metric.cost, pairs)
     return _SolvedPair(
-        pairs.ids and (pairs.ids[0][row, :n], pairs.ids[1][row, :m]),
+        (pairs.ids[0][row, :n], pairs.ids[1][row, :m]) if isinstance(pairs, JointPairs) else None,
         (pairs.hyp_weights[row, :n], pairs.ref_weights[row, :m]),
         cost,
         _to_array(unrelated_cost, 0)[:n, :m],
@@ -259,7 +249,7 @@ def _to_array(cost: torch.Tensor, row: int) -> Array:
     return array
 
 
-# The view: the solved pair with the units' names.
+# The view: the solve_pairs pair with the units' names.
 
 
 def _view(
@@ -270,7 +260,7 @@ def _view(
     pair = _solve_pair(metric, pairs, cost, row, column)
     if isinstance(metric.pairing, OmitsSharedMass) and metric.pairing.in_full != metric.pairing:
         (full,) = metric.pairing.in_full(*part.measures, texts[None])
-        moved = 1.0 if pairs.moved is None else float(pairs.moved[row])
+        moved = float(pairs.moved[row])
         pair = _with_shared_mass(pair, metric, full, moved)
     plans = tuple(
         Plan(_plan_name(problem), problem, flow)

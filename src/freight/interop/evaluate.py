@@ -11,7 +11,8 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from freight.core.scoring import Scorer, pair_up
+from freight.core.pipeline import pair_up
+from freight.core.scorers import PipelineScorer
 from freight.errors import InvalidInput, MissingPart
 from freight.interop.evaluate_cards import SEVERAL, Description
 from freight.metrics import load, presets
@@ -35,11 +36,11 @@ class Score(evaluate.Metric):  # type: ignore[misc]
     def __init__(self, config_name: str | None = None, **options: Any) -> None:
         theirs = {name: options.pop(name) for name in _THEIRS if name in options}
         self._settings = {**self._configuration(config_name), **options}
-        self._loaded: dict[str, Scorer] = {}
+        self._loaded: dict[str, PipelineScorer] = {}
         self.scorer({})
         super().__init__(config_name, **theirs)
 
-    def scorer(self, settings: Mapping[str, Any]) -> Scorer:
+    def scorer(self, settings: Mapping[str, Any]) -> PipelineScorer:
         """The metric with these settings besides those that were given on loading."""
         chosen = {**self._settings, **settings}
         key = repr(sorted(chosen.items()))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from freight.core.result import Column
-from freight.core.scoring import Scorer
+from freight.core.scorers import PipelineScorer
 from freight.errors import InvalidInput
 from freight.metrics import find_metric, load
 from freight.metrics.declaration import Declaration, Parameter
@@ -260,7 +260,7 @@ class Description:
         return self.light.columns
 
     @cached_property
-    def light(self) -> Scorer:
+    def light(self) -> PipelineScorer:
         """The metric on vectors that need no download."""
         return load(self.name, **({"encoder": "hashed"} if self.encodes else {}))
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from freight.core.pipeline import score_together
 from freight.core.result import Result
-from freight.core.scoring import Scorer, score_together
+from freight.core.scorers import PipelineScorer
 from freight.errors import InvalidInput
 
 Answer = tuple[str, tuple[str, ...]]
@@ -25,7 +26,9 @@ class Answers:
     """
 
     def __init__(
-        self, metrics: Mapping[str, Scorer], refs: str | Callable[[Any], str | Sequence[str]]
+        self,
+        metrics: Mapping[str, PipelineScorer],
+        refs: str | Callable[[Any], str | Sequence[str]],
     ) -> None:
         if not metrics:
             raise InvalidInput("metrics is empty; give {name: freight.load(...)}")

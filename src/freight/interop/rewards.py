@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from freight.core.result import Column
-from freight.core.scoring import Scorer
+from freight.core.scorers import PipelineScorer
 from freight.errors import InvalidInput
 from freight.metrics import with_primary_column
 from freight.transport.types import Array
 
 
 def reward(
-    metric: str | Scorer = "freight",
+    metric: str | PipelineScorer = "freight",
     column: str | None = None,
     reference: str = "reference",
     scale: tuple[float, float] | None = None,
@@ -43,7 +43,7 @@ def reward(
 class Reward:
     """Called as TRL calls one; what it is called in the logs is its `__name__`."""
 
-    scorer: Scorer
+    scorer: PipelineScorer
     reference: str
     low: float
     high: float
@@ -90,7 +90,7 @@ def _natural(column: Column) -> tuple[float, float]:
     return (0.0, 1.0) if column.higher else (0.0, -1.0)
 
 
-def _check_scale(scorer: Scorer, low: float, high: float) -> None:
+def _check_scale(scorer: PipelineScorer, low: float, high: float) -> None:
     column = scorer.columns[0]
     if not (math.isfinite(low) and math.isfinite(high)) or low == high:
         raise InvalidInput(f"scale=({low}, {high}) are not two different numbers")

@@ -13,7 +13,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from freight.core.scoring import Refs, Scorer, pair_up
+from freight.core.pipeline import pair_up
+from freight.core.scorers import PipelineScorer, Refs
 from freight.errors import InvalidInput, MissingPart
 from freight.metrics import load
 
@@ -47,7 +48,7 @@ class FreightScores(Metric):
     full_state_update = False
 
     def __init__(
-        self, metric: str | Scorer = "freight", segments: bool = False, **options: Any
+        self, metric: str | PipelineScorer = "freight", segments: bool = False, **options: Any
     ) -> None:
         theirs = {name: options.pop(name) for name in _THEIRS if name in options}
         super().__init__(**theirs)
@@ -109,7 +110,7 @@ class FreightScore(FreightScores):
     `column="recall"` makes another column the primary one.
     """
 
-    def __init__(self, metric: str | Scorer = "freight", **options: Any) -> None:
+    def __init__(self, metric: str | PipelineScorer = "freight", **options: Any) -> None:
         super().__init__(metric, **options)
 
     def compute(self) -> Any:
@@ -117,7 +118,7 @@ class FreightScore(FreightScores):
         return self._system()[self.scorer.columns[0].name]
 
 
-def _scorer(metric: str | Scorer, settings: dict[str, Any]) -> Scorer:
+def _scorer(metric: str | PipelineScorer, settings: dict[str, Any]) -> PipelineScorer:
     if not isinstance(metric, str) and settings:
         raise InvalidInput(f"{next(iter(settings))} is set when a metric is loaded; give its name")
     scorer = load(metric, **settings) if isinstance(metric, str) else metric
@@ -129,7 +130,7 @@ def _scorer(metric: str | Scorer, settings: dict[str, Any]) -> Scorer:
     return scorer
 
 
-def _mark(scorer: Scorer) -> str:
+def _mark(scorer: PipelineScorer) -> str:
     """A name that metrics share where they score alike."""
     columns = ",".join(column.name for column in scorer.columns)
     return hashlib.sha256(f"{scorer.signature}|{columns}".encode()).hexdigest()[:16]

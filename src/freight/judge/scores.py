@@ -21,9 +21,10 @@ from uuid import uuid4
 import numpy as np
 
 from freight.core.metric import Metric
-from freight.core.pipeline import Chunk, Scored
-from freight.core.result import Column, Result, flag_kind
-from freight.core.scoring import Refs, Scorer, score_stream, score_together
+from freight.core.pipeline import score_stream, score_together
+from freight.core.result import Column, Result
+from freight.core.scorers import PipelineScorer, Refs
+from freight.core.types import Chunk, Flag, PairScores
 from freight.data.judgements import Judgements
 from freight.data.wmt import Submission, read_scores
 from freight.errors import FreightError, InvalidInput
@@ -39,7 +40,7 @@ class StudyColumn:
     """One column of a metric, under the name that it has in a study."""
 
     name: str
-    scorer: Scorer
+    scorer: PipelineScorer
     column: Column
 
     def orient(self, scores: Array) -> Array:
@@ -59,7 +60,7 @@ class StudyColumn:
 
 
 def study_columns(
-    scorers: Sequence[Scorer] | Mapping[str, Scorer],
+    scorers: Sequence[PipelineScorer] | Mapping[str, PipelineScorer],
     columns: Mapping[str, Sequence[str]] | None = None,
 ) -> list[StudyColumn]:
     """The columns to judge: the primary one of each metric, unless others are named.
@@ -75,8 +76,8 @@ def study_columns(
     return [one for name in named for one in _columns_of(name, named[name], columns or {})]
 
 
-def _by_name(scorers: Sequence[Scorer]) -> dict[str, Scorer]:
-    named: dict[str, Scorer] = {}
+def _by_name(scorers: Sequence[PipelineScorer]) -> dict[str, PipelineScorer]:
+    named: dict[str, PipelineScorer] = {}
     for scorer in scorers:
         if scorer.name in named:
             raise InvalidInput(f"two metrics are called {scorer.name}; give {{name: metric, ...}}")
@@ -85,7 +86,7 @@ def _by_name(scorers: Sequence[Scorer]) -> dict[str, Scorer]:
 
 
 def _columns_of(
-    name: str, scorer: Scorer, columns: Mapping[str, Sequence[str]]
+    name: str, scorer: PipelineScorer, columns: Mapping[str, Sequence[str]]
 ) -> Iterator[StudyColumn]:
     known = {column.name: column for column in scorer.columns}
     for column in dict.fromkeys(columns.get(name) or [scorer.columns[0].name]):
@@ -119,7 +120,7 @@ class ScoredSet(NamedTuple):
 
 
 def score_set(
-    scorers: Sequence[Scorer],
+    scorers: Sequence[PipelineScorer],
     judged: Judgements,
     cache: ScoreCache | None = None,
     progress: Progress | None = None,
@@ -146,7 +147,7 @@ def score_set(
 
 
 def _compute(
-    scorers: Sequence[Scorer], judged: Judgements, progress: Progress | None
+    scorers: Sequence[PipelineScorer], judged: Judgements, progress: Progress | None
 ) -> list[SetScores]:
     rows = list(zip(judged.hyps, judged.refs, strict=True))
     distinct = {row: k for k, row in enumerate(dict.fromkeys(rows))}
@@ -166,7 +167,7 @@ def _compute(
 def _repeat_rows(result: Result, index: Array) -> SetScores:
     """From one result per distinct text to scores per row."""
     columns = {name: values[index] for name, values in result.segments.items()}
-    flags = Counter(flag_kind(flag) for k in index for flag in result.flags[k])
+    flags = Counter(flag.kind for k in index for flag in result.flags[k])
     return SetScores(columns, dict(flags), result.total is None)
 
 
@@ -269,13 +270,13 @@ class StoredScores:
         """The scorer itself: nothing is fitted."""
         return self
 
-    def read(self, chunk: Chunk, scored: Sequence[Scored]) -> Result:
+    def read(self, chunk: Chunk, scored: Sequence[PairScores]) -> Result:
         """The stored score of each segment."""
         starts = np.flatnonzero(np.diff(chunk.segments, prepend=-1))
         groups = np.split(chunk.index, starts[1:])
         texts = [(chunk.texts[g[0, 0]], tuple(chunk.texts[k] for k in g[:, 1])) for g in groups]
         values: Array = np.array([self.known.get(one, np.nan) for one in texts])
-        flags = tuple(("no score in the file",) if x else () for x in np.isnan(values))
+        flags = tuple((Flag("no score in the file"),) if x else () for x in np.isnan(values))
         winners = np.zeros(len(texts), np.int64)
         return Result(self.name, self.columns, {"score": values}, winners, flags, self.signature)
 

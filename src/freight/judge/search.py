@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from freight.core.scoring import Scorer, pair_up
+from freight.core.pipeline import pair_up
+from freight.core.scorers import PipelineScorer
 from freight.core.sweep_cache import Rehearsal
 from freight.core.types import Progress
 from freight.data.judgements import Judgements
@@ -200,7 +201,7 @@ def _setting(dimension: Dimension, drawn: Any) -> Any:
     return dimension.values[drawn] if isinstance(dimension, Choices) else dimension.round(drawn)
 
 
-MakeScorer = Callable[[Settings], Scorer]
+MakeScorer = Callable[[Settings], PipelineScorer]
 """Makes the metric with these settings."""
 
 
@@ -238,14 +239,14 @@ class TuningSet:
     """
 
     def __init__(
-        self, judged: Judgements, objective: TuningObjective, probes: Sequence[Scorer]
+        self, judged: Judgements, objective: TuningObjective, probes: Sequence[PipelineScorer]
     ) -> None:
         self.judged = judged
         self._objective = objective
         self._probes = probes
         self._rehearsal = Rehearsal(pair_up(judged.hyps, judged.refs))
 
-    def prepare(self, default: Scorer, progress: Progress | None) -> str:
+    def prepare(self, default: PipelineScorer, progress: Progress | None) -> str:
         """Encode all texts and pick the rows to compare; returns a note, empty if there is none."""
         parts = [part for probe in (default, *self._probes) for part in probe.parts]
         self._rehearsal.encode(parts, progress)
@@ -264,14 +265,14 @@ class TuningSet:
             lost > 0
         )
 
-    def value(self, scorer: Scorer) -> float:
+    def value(self, scorer: PipelineScorer) -> float:
         """The agreement of a metric with people; nan where it cannot score all the rows."""
         try:
             return self._comparison.interval(self._scores(scorer)).value
         except InvalidInput:
             return float("nan")
 
-    def _scores(self, scorer: Scorer) -> Array:
+    def _scores(self, scorer: PipelineScorer) -> Array:
         """Higher for better, rescaled where the statistic is an error."""
         column = study_columns({scorer.name: scorer})[0]
         oriented = column.orient(self._rehearsal.score(scorer)[column.column.name])

@@ -30,7 +30,7 @@ from freight.judge.scores import ScoreCache, ScoredSet, StudyColumn, score_set, 
 from freight.transport.types import Array
 
 if TYPE_CHECKING:
-    from freight.core.scoring import Scorer
+    from freight.core.scorers import PipelineScorer
     from freight.core.types import Progress
 
 
@@ -80,7 +80,7 @@ class Study:
 
 
 def judge(
-    scorers: Sequence[Scorer] | Mapping[str, Scorer],
+    scorers: Sequence[PipelineScorer] | Mapping[str, PipelineScorer],
     sets: Judgements | Sequence[Judgements],
     level: str | None = None,
     statistic: str | None = None,
@@ -267,7 +267,7 @@ class StudyNotes:
                 self._add(f"{judged.name}: {note}")
 
     def add_scoring_notes(
-        self, judged: Judgements, scorers: Sequence[Scorer], scored: ScoredSet, level: str
+        self, judged: Judgements, scorers: Sequence[PipelineScorer], scored: ScoredSet, level: str
     ) -> None:
         """Flags, fitted parts, system scores that are no means, and what came from the cache."""
         self._rows += len(judged)

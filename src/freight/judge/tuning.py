@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from freight.core.scoring import Scorer
+from freight.core.scorers import PipelineScorer
 from freight.core.sweep_cache import Memories
 from freight.core.types import name_of
 from freight.data.judgements import Judgements
@@ -124,7 +124,7 @@ def tune(
     train: JudgementSets,
     tests: JudgementSets = (),
     settings: Mapping[str, Any] | None = None,
-    rivals: Mapping[str, Scorer] | None = None,
+    rivals: Mapping[str, PipelineScorer] | None = None,
     level: str | None = None,
     statistic: str | None = None,
     human: str | None = None,
@@ -212,11 +212,11 @@ class _TuningRun:
         self._runner = TrialRunner(self.make, tuning_sets)
         self.default = self._runner.run({}, list(self._sets))
 
-    def make(self, settings: Settings) -> Scorer:
+    def make(self, settings: Settings) -> PipelineScorer:
         """The metric with these settings and the fixed ones; its encoder keeps vectors."""
         return self._memories.remembering(self._load(settings))
 
-    def _load(self, settings: Settings) -> Scorer:
+    def _load(self, settings: Settings) -> PipelineScorer:
         return load(self.metric, **{**self.fixed, **settings})
 
     def search(self, proposals: Callable[..., Proposals], folds: int) -> _SearchResult:
@@ -238,7 +238,7 @@ class _TuningRun:
         return _SearchResult(whole.trials, tuple(done))
 
     def test(
-        self, settings: Settings, tests: Sequence[Judgements], rivals: Mapping[str, Scorer]
+        self, settings: Settings, tests: Sequence[Judgements], rivals: Mapping[str, PipelineScorer]
     ) -> Study:
         """A study of the tuned metric, the default one and others on the test sets."""
         pair = zip(self._names, (self._load(settings), self._load({})), strict=True)
@@ -253,7 +253,7 @@ class _TuningRun:
         ]
         return join_studies(studies, self._names)
 
-    def _study(self, scorers: Mapping[str, Scorer], sets: Sequence[Judgements]) -> Study:
+    def _study(self, scorers: Mapping[str, PipelineScorer], sets: Sequence[Judgements]) -> Study:
         level, statistic, criterion, (resamples, seed, scale) = self._objective
         count = sum(map(len, sets))
         return judge(

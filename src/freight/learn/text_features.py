@@ -8,14 +8,14 @@ import numpy as np
 import torch
 
 from freight.core.metric import Metric
-from freight.core.scoring import Scorer
+from freight.core.scorers import PipelineScorer
 from freight.errors import InvalidInput
 from freight.transport.types import Array
 
 _TEXTS = 512
 
 
-def features(scorer: Scorer, texts: Sequence[str], pool: str = "mean") -> Array:
+def features(scorer: PipelineScorer, texts: Sequence[str], pool: str = "mean") -> Array:
     """A row a text (text, feature): the points that a metric gives it, weighed by their masses.
 
     `pool` is "mean", "deviation" (the mean, and how far the points lie from it in each dimension)

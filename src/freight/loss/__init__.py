@@ -19,7 +19,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from freight.core import costs, pooling, readouts
-from freight.core.pairings import Pairs
+from freight.core.pairings import PointPairs
+from freight.core.types import Pairs
 from freight.errors import InvalidInput
 from freight.loss.padded import Given, PaddedSide, gathered, given
 from freight.loss.plans import barycentres, planned
@@ -86,7 +87,8 @@ class Loss(torch.nn.Module, ABC):
         (here, sent), (there, due) = (self.measure(side) for side in sides)
         sizes = sides[0].sizes, sides[1].sizes
         masses = to_array(sent), to_array(due)
-        pairs = Pairs(np.arange(len(here)), (here, there), *masses, *sizes, np.zeros(len(here)))
+        which, unknown = np.arange(len(here)), np.zeros(len(here))
+        pairs = PointPairs(which, *masses, *sizes, unknown, (here, there))
         cost = self.cost(pairs)
         each = (planned(p, cost, sent, due, sizes, self.tolerance) for p in self.problems)
         return self.read(list(each), pairs).to(cost.dtype)

@@ -18,7 +18,7 @@ from freight.metrics.declaration import Declaration, Parameter
 from freight.metrics.extensions import find_in_file, find_installed, installed, is_in_file
 
 if TYPE_CHECKING:
-    from freight.core.scoring import Scorer
+    from freight.core.scorers import PipelineScorer
 
 _MODULES = (
     "freight",
@@ -36,7 +36,7 @@ _MODULES = (
 
 def load(
     name: str, preset: str | None = None, column: str | None = None, **settings: Any
-) -> "Scorer":
+) -> "PipelineScorer":
     """The metric of this name, built with these settings; `parameters(name)` says what there is.
 
     `name` is from `list_metrics()`, or `path/to/file.py:name` for a metric of your own. A preset is
@@ -48,7 +48,7 @@ def load(
     if preset is not None:
         given = {**preset_settings(name, preset), **given}
     led = given.pop("column", None) if column is None else column
-    scorer: Scorer = declaration(**given)
+    scorer: PipelineScorer = declaration(**given)
     return with_primary_column(scorer, led)
 
 
@@ -69,7 +69,9 @@ def find_metric(name: str) -> Declaration[..., Any]:
     raise InvalidInput(f"there is no metric {name!r}; {instead}")
 
 
-def with_primary_column(metric: "str | Scorer", column: str | None = None) -> "Scorer":
+def with_primary_column(
+    metric: "str | PipelineScorer", column: str | None = None
+) -> "PipelineScorer":
     """A metric by name, or as it is; `column`, where one is named, becomes the primary one."""
     scorer: Any = load(metric) if isinstance(metric, str) else metric
     if column is None:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from freight.core.pipeline import pair_up
 from freight.core.result import Result
-from freight.core.scoring import Refs, Scorer, pair_up
+from freight.core.scorers import PipelineScorer, Refs
 from freight.data.corpus import RowOrigins
 from freight.judge.correlation import spearman
 from freight.judge.significance import Interval
@@ -50,7 +51,7 @@ class ScoredCorpus:
     results: Sequence[Result]
     segments: Iterable[tuple[str, Sequence[str]]]
     places: RowOrigins | None = None
-    metrics: Sequence[Scorer] = ()
+    metrics: Sequence[PipelineScorer] = ()
     columns: Sequence[tuple[str, ...]] = ()
     known: Sequence[Sequence[SystemRanking]] = ()
 
@@ -105,7 +106,7 @@ def page(
     hyps: Sequence[str],
     refs: Refs,
     systems: Sequence[str] | None = None,
-    metrics: Sequence[Scorer] = (),
+    metrics: Sequence[PipelineScorer] = (),
     explain: int = 10,
 ) -> str:
     """The page of a scored corpus as HTML.

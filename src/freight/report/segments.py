@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from freight.core.result import Result, flag_kind
-from freight.core.scoring import Scorer
+from freight.core.result import Result
+from freight.core.scorers import PipelineScorer
 from freight.data.corpus import RowOrigins
 from freight.errors import InvalidInput
 from freight.report.formatting import decimals
@@ -72,7 +72,7 @@ def rows_json(
     refs: dict[tuple[str, ...], int] = {}
     rows = []
     for k, (hyp, several) in listed.texts.items():
-        raised = {flags[flag_kind(flag)] for result in results for flag in result.flags[k]}
+        raised = {flags[flag.kind] for result in results for flag in result.flags[k]}
         values = [_json_number(column[k]) for column in scores]
         ref = refs.setdefault(tuple(truncate(ref) for ref in several), len(refs))
         segment, system = (k, 0) if origins is None else (origins.segments[k], origins.systems[k])
@@ -92,7 +92,7 @@ def flag_counts(results: Sequence[Result]) -> dict[str, list[int]]:
     counts: dict[str, list[int]] = {}
     for k, result in enumerate(results):
         for flags in result.flags:
-            for kind in {flag_kind(flag) for flag in flags}:
+            for kind in {flag.kind for flag in flags}:
                 counts.setdefault(kind, [0] * len(results))[k] += 1
     return dict(sorted(counts.items()))
 
@@ -144,7 +144,7 @@ def extreme_rows(scores: Array, higher: bool, count: int) -> tuple[list[int], li
 
 
 def explain_rows(
-    metric: Scorer,
+    metric: PipelineScorer,
     column: str,
     texts: Mapping[int, Texts],
     extremes: tuple[list[int], list[int]],

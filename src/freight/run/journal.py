@@ -21,7 +21,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from freight.core.scoring import Scorer
+from freight.core.scorers import PipelineScorer
 from freight.data import Corpus
 from freight.errors import FreightError
 
@@ -57,7 +57,7 @@ class Environment(NamedTuple):
     libraries: dict[str, str]
 
     @classmethod
-    def of_this_process(cls, metrics: Sequence[Scorer]) -> Environment:
+    def of_this_process(cls, metrics: Sequence[PipelineScorer]) -> Environment:
         """The signatures of the metrics, the device and the versions of libraries here."""
         versions = {name: version(name) for name in ("numpy", "pyarrow", "torch")}
         return cls([metric.signature for metric in metrics], _device_name(), versions)

@@ -18,7 +18,7 @@ from typing import Any
 import numba
 import torch
 
-from freight.core.scoring import Scorer
+from freight.core.scorers import PipelineScorer
 from freight.core.types import Progress, device_of
 from freight.data import Corpus
 from freight.errors import FreightError
@@ -38,7 +38,7 @@ from freight.run.worker_pool import (
 
 
 def local(
-    metrics: Sequence[Scorer],
+    metrics: Sequence[PipelineScorer],
     corpus: Corpus,
     output: str | Path,
     *,
@@ -66,7 +66,7 @@ def local(
         return score_to_folder(request, engine, progress)
 
 
-def _usable_gpus(metrics: Sequence[Scorer]) -> int:
+def _usable_gpus(metrics: Sequence[PipelineScorer]) -> int:
     """The number of GPUs that the metrics can be distributed over."""
     encoders = {part.encoder for metric in metrics for part in metric.parts}
     on_any_gpu = any(device_of(one) == torch.device("cuda") for one in encoders)
@@ -89,7 +89,7 @@ def _limited_threads(count: int | None) -> Iterator[None]:
 class ThisProcess:
     """The engine that scores in this process."""
 
-    def environment(self, metrics: Sequence[Scorer]) -> Environment:
+    def environment(self, metrics: Sequence[PipelineScorer]) -> Environment:
         """That of this process."""
         return Environment.of_this_process(metrics)
 
@@ -114,7 +114,7 @@ class Processes:
     threads: int
     gpus: bool = False
 
-    def environment(self, metrics: Sequence[Scorer]) -> Environment:
+    def environment(self, metrics: Sequence[PipelineScorer]) -> Environment:
         """That of this process, which is the same in all of them."""
         return Environment.of_this_process(metrics)
 

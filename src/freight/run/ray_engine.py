@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from freight.core.scoring import Scorer
+from freight.core.scorers import PipelineScorer
 from freight.core.types import Progress
 from freight.data import Corpus
 from freight.errors import InvalidInput, MissingPart
@@ -35,7 +35,7 @@ from freight.run.worker_pool import (
 
 
 def on_ray(
-    metrics: Sequence[Scorer],
+    metrics: Sequence[PipelineScorer],
     corpus: Corpus,
     output: str | Path,
     *,
@@ -94,7 +94,7 @@ class RayActors:
     threads: int
     gpus: bool
 
-    def environment(self, metrics: Sequence[Scorer]) -> Environment:
+    def environment(self, metrics: Sequence[PipelineScorer]) -> Environment:
         """That of a node of the cluster, which may have a GPU where the driver has none."""
         task = self.ray.remote(**self._resources)(_environment_on_node)
         environment: Environment = self.ray.get(task.remote(list(metrics), self.threads))
@@ -188,6 +188,6 @@ class _ScoringActor:
         return self._outbox.get()
 
 
-def _environment_on_node(metrics: Sequence[Scorer], threads: int) -> Environment:
+def _environment_on_node(metrics: Sequence[PipelineScorer], threads: int) -> Environment:
     set_threads(threads)
     return Environment.of_this_process(metrics)

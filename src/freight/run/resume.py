@@ -18,8 +18,9 @@ from typing import Any, Protocol
 
 from freight.core.idf import Frequencies
 from freight.core.metric import Blend, Metric
-from freight.core.scoring import Scorer
+from freight.core.scorers import PipelineScorer
 from freight.core.types import Progress
+from freight.core.weightings import FittableWeighting
 from freight.data import Corpus
 from freight.data.tables import FORMATS
 from freight.errors import FreightError, InvalidInput
@@ -50,7 +51,7 @@ FITTED = "fitted.json"
 class Engine(Protocol):
     """What scores the shards: this process, several processes, or a cluster."""
 
-    def environment(self, metrics: Sequence[Scorer]) -> Environment:
+    def environment(self, metrics: Sequence[PipelineScorer]) -> Environment:
         """What the scores depend on in the processes that compute them."""
         ...
 
@@ -68,7 +69,7 @@ class RunRequest:
     `columns` are those wanted of each metric; all of them by default.
     """
 
-    metrics: Sequence[Scorer]
+    metrics: Sequence[PipelineScorer]
     corpus: Corpus
     output: Path
     resume: bool = False
@@ -231,7 +232,7 @@ def _file_stamps(corpus: Corpus) -> list[Any]:
 
 def _fit_metrics(
     folder: RunFolder, request: RunRequest, manifest: Manifest
-) -> tuple[list[Scorer], Manifest]:
+) -> tuple[list[PipelineScorer], Manifest]:
     """The metrics with the frequencies that they need, read from the folder or fitted now."""
     metrics = list(request.metrics)
     if not any(metric.needs_fitting for metric in metrics):
@@ -263,17 +264,17 @@ class _CorpusTexts:
         return (hyp for hyp, _ in self.corpus)
 
 
-def _can_be_stored(metrics: Sequence[Scorer]) -> bool:
+def _can_be_stored(metrics: Sequence[PipelineScorer]) -> bool:
     return all(isinstance(one, (Metric, Blend)) for one in metrics if one.needs_fitting)
 
 
-def _tables_file(metrics: Sequence[Scorer]) -> bytes:
+def _tables_file(metrics: Sequence[PipelineScorer]) -> bytes:
     """The frequencies of these metrics as a file."""
     tables = [[_tables(part) for part in metric.parts] for metric in metrics]
     return json.dumps(tables).encode() + b"\n"
 
 
-def _with_stored_tables(metrics: Sequence[Scorer], content: bytes) -> list[Scorer]:
+def _with_stored_tables(metrics: Sequence[PipelineScorer], content: bytes) -> list[PipelineScorer]:
     """Each metric with the frequencies in the file; one that needs none is left as it is."""
     return [
         _with_tables(one, tables) if one.needs_fitting else one
@@ -282,11 +283,12 @@ def _with_stored_tables(metrics: Sequence[Scorer], content: bytes) -> list[Score
 
 
 def _tables(part: Metric) -> list[dict[str, Any] | None]:
-    idfs = [side.idf if side else None for side in (part.weighting, part.ref_weighting)]
+    both = part.weighting, part.ref_weighting
+    idfs = [side.idf if isinstance(side, FittableWeighting) else None for side in both]
     return [asdict(idf.table) if idf and idf.table else None for idf in idfs]
 
 
-def _with_tables(scorer: Scorer, tables: Sequence[Any]) -> Scorer:
+def _with_tables(scorer: PipelineScorer, tables: Sequence[Any]) -> PipelineScorer:
     if isinstance(scorer, Blend):
         parts = [_part_with_tables(*both) for both in zip(scorer.parts, tables, strict=True)]
         return replace(scorer, parts=tuple(parts))
@@ -296,9 +298,9 @@ def _with_tables(scorer: Scorer, tables: Sequence[Any]) -> Scorer:
 
 def _part_with_tables(metric: Metric, tables: Sequence[dict[str, Any] | None]) -> Metric:
     hyp, ref = (_frequencies(table) for table in tables)
-    if hyp:
+    if hyp and isinstance(metric.weighting, FittableWeighting):
         metric = replace(metric, weighting=metric.weighting.fitted(hyp))
-    if ref and metric.ref_weighting:
+    if ref and isinstance(metric.ref_weighting, FittableWeighting):
         metric = replace(metric, ref_weighting=metric.ref_weighting.fitted(ref))
     return metric
 

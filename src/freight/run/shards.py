@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from freight.core.pipeline import UNFLAGGED, Chunk, Segment
-from freight.core.result import Result, flag_kind
-from freight.core.scoring import Scorer, score_stream
-from freight.core.types import Progress
+from freight.core.pipeline import score_stream
+from freight.core.result import Result
+from freight.core.scorers import PipelineScorer
+from freight.core.types import NO_FLAGS, Chunk, PairScores, Progress, Segment
 from freight.data import Corpus
 from freight.data.tables import encode_table
 from freight.transport.types import Array
@@ -68,7 +68,7 @@ class ShardTask:
     `notes` are written into formats that have metadata. The bytes do not depend on who does it.
     """
 
-    metrics: tuple[Scorer, ...]
+    metrics: tuple[PipelineScorer, ...]
     columns: tuple[tuple[str, ...], ...]
     ending: str
     notes: Mapping[str, str]
@@ -110,7 +110,7 @@ def _chain_segments(shards: Iterable[Shard], begun: deque[Shard]) -> Iterator[Se
 
 
 def _count_flags(result: Result) -> dict[str, int]:
-    counts = Counter(flag_kind(flag) for flags in result.flags for flag in flags)
+    counts = Counter(flag.kind for flags in result.flags for flag in flags)
     return dict(sorted(counts.items()))
 
 
@@ -209,11 +209,11 @@ def sum_records(task: ShardTask, records: Sequence[ShardRecord]) -> tuple[Outcom
     return tuple(outcomes)
 
 
-def _system(metric: Scorer, tally: Array) -> dict[str, float]:
+def _system(metric: PipelineScorer, tally: Array) -> dict[str, float]:
     """System scores out of a tally: only a result knows how, so one is made of nothing."""
     chunk = Chunk(["a"], np.zeros((1, 2), np.int64), np.zeros(1, np.int64))
     nothing = [
-        ({column.name: np.zeros(1) for column in part.columns}, [UNFLAGGED])
+        PairScores({column.name: np.zeros(1) for column in part.columns}, [NO_FLAGS])
         for part in metric.parts
     ]
     return metric.read(chunk, nothing).system_of(tally)

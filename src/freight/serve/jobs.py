@@ -11,8 +11,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from freight.core.pipeline import Segment
 from freight.core.result import Result
+from freight.core.types import Segment
 from freight.errors import FreightError, InvalidInput
 from freight.serve.models import RequestedMetric
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from freight.core.pipeline import Segment
+from freight.core.types import Segment
 from freight.errors import FreightError
 from freight.serve.jobs import METRICS, Busy, Late, Stopping
 from freight.serve.models import RequestedMetric, ServedModels

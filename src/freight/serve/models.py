@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Never
 
-from freight.core.scoring import Scorer
+from freight.core.scorers import PipelineScorer
 from freight.core.sweep_cache import Memories
 from freight.core.types import Encoder, device_of
 from freight.encoders import DISTILLED, EMBEDDED, encoder, is_static
@@ -94,7 +94,7 @@ class ServedModels:
         self.metrics = {name: find_metric(source).summary for name, source in self._sources.items()}
         self._texts = idf_texts
         self._memories = Memories(memory)
-        self._scorers: OrderedDict[RequestedMetric, Scorer] = OrderedDict()
+        self._scorers: OrderedDict[RequestedMetric, PipelineScorer] = OrderedDict()
 
     def requested_metric(
         self,
@@ -118,7 +118,7 @@ class ServedModels:
         stored = json.dumps(json_value(given), sort_keys=True)
         return RequestedMetric(name, self._encoder(source, encoder), stored)
 
-    def scorer(self, wanted: RequestedMetric) -> Scorer:
+    def scorer(self, wanted: RequestedMetric) -> PipelineScorer:
         """The metric, ready to score; only one thread may ask."""
         if wanted not in self._scorers:
             self._scorers[wanted] = self._loaded(wanted)
@@ -164,7 +164,7 @@ class ServedModels:
             )
         return named
 
-    def _loaded(self, wanted: RequestedMetric) -> Scorer:
+    def _loaded(self, wanted: RequestedMetric) -> PipelineScorer:
         named = None if wanted.encoder is None else self.encoders[wanted.encoder]
         chosen: dict[str, Any] = {} if named is None else {"encoder": named.given}
         scorer = load(self._sources[wanted.name], **chosen, **wanted.chosen)
@@ -232,7 +232,7 @@ def _public_name(name: str) -> str:
     return _light(name).name if is_in_file(name) else name
 
 
-def _light(name: str) -> Scorer:
+def _light(name: str) -> PipelineScorer:
     """A metric over vectors that cost nothing to load."""
     return load(name, **({"encoder": "hashed"} if "encoder" in parameters(name) else {}))
 

@@ -14,8 +14,8 @@ from fastapi import APIRouter, Query, Request
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from freight.core.pipeline import Segment
 from freight.core.result import Result
+from freight.core.types import Segment
 from freight.data.files import Row, decode_lines, parse_rows
 from freight.errors import InvalidInput
 from freight.explain.comparison import compare

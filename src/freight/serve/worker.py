@@ -14,10 +14,10 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from freight.core.pipeline import Segment
+from freight.core.pipeline import score_together
 from freight.core.result import Result
-from freight.core.scoring import Scorer, score_together
-from freight.core.types import Encoder
+from freight.core.scorers import PipelineScorer
+from freight.core.types import Encoder, Segment
 from freight.errors import FreightError
 from freight.explain.explanation import Explanation
 from freight.kernels import set_threads
@@ -185,7 +185,7 @@ class Worker:
         for piece in pieces:
             for wanted in piece.job.wanted:
                 groups.setdefault(wanted, []).append(piece)
-        scorers: dict[RequestedMetric, Scorer] = {}
+        scorers: dict[RequestedMetric, PipelineScorer] = {}
         for wanted, group in groups.items():
             try:
                 scorers[wanted] = self._models.scorer(wanted)
@@ -197,7 +197,7 @@ class Worker:
             if alive:
                 self._deliver(self._read(wanted, scorer, alive))
 
-    def _encode(self, groups: Iterable[tuple[Scorer, Sequence[JobPiece]]]) -> None:
+    def _encode(self, groups: Iterable[tuple[PipelineScorer, Sequence[JobPiece]]]) -> None:
         """What several metrics need of an encoder at once; it remembers until they ask."""
         layers: dict[Encoder, set[int]] = {}
         texts: dict[Encoder, dict[str, None]] = {}
@@ -215,7 +215,7 @@ class Worker:
                 continue
 
     def _read(
-        self, wanted: RequestedMetric, scorer: Scorer, pieces: Sequence[JobPiece]
+        self, wanted: RequestedMetric, scorer: PipelineScorer, pieces: Sequence[JobPiece]
     ) -> list[_Outcome]:
         """Score together; where that fails, each by itself, so that nobody pays for another."""
         try:
@@ -235,7 +235,7 @@ class Worker:
             self._loop.call_soon_threadsafe(_set, found)
 
 
-def _answers(scorer: Scorer, pieces: Sequence[JobPiece]) -> list[Any]:
+def _answers(scorer: PipelineScorer, pieces: Sequence[JobPiece]) -> list[Any]:
     """What each piece asks for, in their order."""
     asked = [piece for piece in pieces if not piece.job.explained]
     segments = [segment for piece in asked for segment in piece.segments]

@@ -12,9 +12,10 @@ from typing import Any, ClassVar, NamedTuple, Never
 import numpy as np
 
 from freight.core.metric import Metric, signed
-from freight.core.pipeline import UNFLAGGED, Chunk, Scored
-from freight.core.result import Column, Result
-from freight.core.scoring import Refs, check_references, result_of, score_together
+from freight.core.pipeline import score_together
+from freight.core.result import Column, Result, result_of
+from freight.core.scorers import Refs, check_references
+from freight.core.types import NO_FLAGS, Chunk, Flag, FlagKind, Flags, PairScores
 from freight.errors import InvalidInput, MissingPart
 from freight.transport.types import Array
 
@@ -111,15 +112,15 @@ class Lexical:
         """Score each hypothesis against its reference, or its references."""
         return score_together([self], hyps, refs)[0]
 
-    def read(self, chunk: Chunk, scored: Sequence[Scored]) -> Result:
+    def read(self, chunk: Chunk, scored: Sequence[PairScores]) -> Result:
         """The result of a chunk out of its texts; an empty side gets what the column declares."""
         column, empty = self.columns[0], _empty(chunk)
         hyps, refs = ([chunk.texts[k] for k in side] for side in chunk.index.T)
         alone = self.measure(hyps, [[ref] for ref in refs])
         scores = np.where(empty.any(axis=1), column.worst, alone.scores)
         scores[empty.all(axis=1)] = column.perfect
-        found: Scored = {column.name: scores}, self._flags(chunk, empty)
-        result = result_of(self, found, chunk.segments)
+        pairs = PairScores({column.name: scores}, self._flags(chunk, empty))
+        result = result_of(self, pairs, chunk.segments)
         if alone.tallies is not None:
             tallies = self._reduced(alone.tallies, chunk.segments, result.winners)
             result = replace(result, tallies=tallies, total=alone.total)
@@ -127,11 +128,12 @@ class Lexical:
             return self._together(result, chunk, empty)
         return result
 
-    def _flags(self, chunk: Chunk, empty: Array) -> list[frozenset[str]]:
-        notes = [self.measure.notes(text) for text in chunk.texts]
-        flags = [UNFLAGGED | notes[hyp] | notes[ref] for hyp, ref in chunk.index]
+    def _flags(self, chunk: Chunk, empty: Array) -> list[Flags]:
+        notes = [{Flag(note) for note in self.measure.notes(text)} for text in chunk.texts]
+        flags = [NO_FLAGS | notes[hyp] | notes[ref] for hyp, ref in chunk.index]
         for k in np.flatnonzero(empty.any(axis=1)):
-            flags[k] = frozenset(["both sides empty" if empty[k].all() else "empty side"])
+            kind = FlagKind.BOTH_EMPTY if empty[k].all() else FlagKind.EMPTY_SIDE
+            flags[k] = frozenset([Flag(kind)])
         return flags
 
     def _reduced(self, tallies: Array, segments: Array, winners: Array) -> Array:

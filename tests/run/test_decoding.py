@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import freight
-from freight.core import decoding
+from freight.core.pipeline import ChunkSize
 from freight.core.types import Cloud, Progress
 from freight.encoders.hashed import Hashed
 from freight.metrics.lexical.libraries import Rouge
@@ -41,10 +41,9 @@ def hashed(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", [*METRICS, *LEXICAL])
-def test_it_is_brute_force_to_the_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding, "BLOCK", 7)
+def test_it_is_brute_force_to_the_bit(name: str) -> None:
     metric = hashed(name)
-    both = freight.mbr([SAMPLES, OTHERS], metric, matrix=True)
+    both = freight.mbr([SAMPLES, OTHERS], metric, matrix=True, size=ChunkSize(pairs=1))
     for texts, choice in zip((SAMPLES, OTHERS), both, strict=True):
         expected = brute_force(metric, texts, texts)
         assert choice.matrix is not None
@@ -182,20 +181,18 @@ def test_symmetric_metrics_score_half_the_pairs(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("name", ["lazy-emd", "rouge-1"])
-def test_progress_adds_up_to_the_lists(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding, "BLOCK", 4)
-    monkeypatch.setattr(decoding, "CHARACTERS", 60)  # a group ends: two of them
+def test_progress_adds_up_to_the_lists(name: str) -> None:
+    size = ChunkSize(pairs=1, characters=60)  # a group ends: two of them
     told: list[float] = []
-    freight.mbr([SAMPLES, OTHERS, OTHERS], hashed(name), progress=told.append)
+    freight.mbr([SAMPLES, OTHERS, OTHERS], hashed(name), progress=told.append, size=size)
     assert len(told) > 3
     assert sum(told) == pytest.approx(3.0)
 
 
-def test_groups_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_change_nothing() -> None:
     lists = [SAMPLES, OTHERS, SAMPLES[::-1]]
     together = freight.mbr(lists, hashed("std"))
-    monkeypatch.setattr(decoding, "CHARACTERS", 1)
-    apart = freight.mbr(lists, hashed("std"))
+    apart = freight.mbr(lists, hashed("std"), size=ChunkSize(characters=1))
     for one, other in zip(together, apart, strict=True):
         assert one.utilities.tolist() == other.utilities.tolist()
 

@@ -8,31 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, Protocol, overload, runtime_checkable
 
 import numpy as np
 
 from freight.core.pipeline import (
-    CHARACTERS,
-    PAIRS,
-    Chunk,
+    ChunkSize,
+    add_text_flags,
+    compute_costs,
     encode_chunk,
-    measured,
-    noted,
-    price,
-    read,
+    read_scores,
+    weigh,
 )
-from freight.core.result import flag_kind
-from freight.core.scoring import Scorer
-from freight.core.types import Cloud, Progress
-from freight.core.weightings import Measures
+from freight.core.scorers import PipelineScorer, Scorer, adapt
+from freight.core.types import Chunk, Cloud, Flag, Measures, Progress
 from freight.data.candidates import Candidates
 from freight.errors import InvalidInput
 from freight.metrics import with_primary_column
 from freight.transport.types import Array
 
-BLOCK = 8 * PAIRS
-"""So many pairs are scored at a time, however many there are."""
+_BLOCK = 8
+"""Pairs are scored in blocks of so many chunks."""
+
+
+@runtime_checkable
+class Symmetric(Protocol):
+    """A scorer that knows whether hyp and ref may change places, to the bit."""
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether they may."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +73,7 @@ def mbr(  # type: ignore[overload-overlap]  # a text is a sequence of texts, but
     itself: bool = ...,
     matrix: bool = ...,
     progress: Progress | None = ...,
+    size: ChunkSize | None = ...,
 ) -> Choice: ...
 
 
@@ -80,6 +87,7 @@ def mbr(
     itself: bool = ...,
     matrix: bool = ...,
     progress: Progress | None = ...,
+    size: ChunkSize | None = ...,
 ) -> list[Choice]: ...
 
 
@@ -92,6 +100,7 @@ def mbr(
     itself: bool = True,
     matrix: bool = False,
     progress: Progress | None = None,
+    size: ChunkSize | None = None,
 ) -> Choice | list[Choice]:
     """Choose from a list of candidates, or from each of several lists, by expected utility.
 
@@ -100,40 +109,42 @@ def mbr(
     `itself=False` leaves each candidate's own sample out. `weights` belong to the references; they
     need not add up to 1. A metric that needs IDF and has none learns it from these references.
     """
-    scorer = with_primary_column(metric, column)
+    scorer = with_primary_column(metric if isinstance(metric, str) else adapt(metric), column)
     many = _are_many(candidates)
     lists = (
         _several(candidates, references, weights)
         if many
         else [Candidates.checked(candidates, references, weights, where="mbr")]
     )
-    found = list(decode(fitted(scorer, lists), lists, itself, matrix, progress))
-    return found if many else found[0]
+    choices = list(decode(fit_to_lists(scorer, lists), lists, itself, matrix, progress, size))
+    return choices if many else choices[0]
 
 
 def decode(
-    scorer: Scorer,
+    scorer: PipelineScorer,
     lists: Iterable[Candidates],
     itself: bool = True,
     matrix: bool = False,
     progress: Progress | None = None,
+    size: ChunkSize | None = None,
 ) -> Iterator[Choice]:
     """The choices of a stream of lists, as they come; see `mbr`.
 
     Every distinct text of a few lists is encoded once, then all their pairs are scored. `progress`
     is told how many lists' worth of work has been done since the last time.
     """
-    for group in _groups(lists):
+    size = size or ChunkSize()
+    for group in _groups(lists, size.characters):
         if not itself and not all(one.own for one in group):
             raise InvalidInput(
                 "itself=False is for candidates that are compared with each other; with references"
                 " there is nothing of their own to leave out"
             )
-        yield from _decided(scorer, group, itself, matrix, progress)
+        yield from _decide(scorer, group, itself, matrix, progress, _BLOCK * size.pairs)
 
 
-def fitted(scorer: Scorer, lists: Iterable[Candidates]) -> Scorer:
-    """The metric with IDF learnt from all lists, where it needs that and has none."""
+def fit_to_lists(scorer: PipelineScorer, lists: Iterable[Candidates]) -> PipelineScorer:
+    """The metric with document frequencies from all lists, where it needs them and has none."""
     if not scorer.needs_fitting:
         return scorer
     refs = (ref for one in lists for ref in one.references)
@@ -160,38 +171,43 @@ def _several(candidates: Any, references: Any, weights: Any) -> list[Candidates]
     return [Candidates.checked(*one, where=f"list {k}") for k, one in every]
 
 
-def _groups(lists: Iterable[Candidates]) -> Iterator[list[Candidates]]:
-    """Lists in a row, until their texts have so many characters in all as those of a chunk."""
+def _groups(lists: Iterable[Candidates], characters: int) -> Iterator[list[Candidates]]:
+    """Consecutive lists, until their texts have as many characters in all as those of a chunk."""
     group: list[Candidates] = []
     size = 0
     for one in lists:
         group.append(one)
         size += sum(map(len, one.texts)) + (0 if one.own else sum(map(len, one.references)))
-        if size >= CHARACTERS:
+        if size >= characters:
             yield group
             group, size = [], 0
     if group:
         yield group
 
 
-def _decided(
-    scorer: Scorer, group: list[Candidates], itself: bool, keep: bool, progress: Progress | None
+def _decide(
+    scorer: PipelineScorer,
+    group: list[Candidates],
+    itself: bool,
+    keep: bool,
+    progress: Progress | None,
+    most: int,
 ) -> Iterator[Choice]:
     place: dict[str, int] = {}
     grids = [_grid(one, place) for one in group]
     asked = np.concatenate([grid.reshape(-1, 2) for grid in grids])
-    if getattr(scorer, "symmetric", False):
+    if isinstance(scorer, Symmetric) and scorer.symmetric:
         asked.sort(axis=1)
     keys, back = np.unique(asked @ [len(place), 1], return_inverse=True)
     index = np.stack(np.divmod(keys, len(place)), axis=1)
     told = (lambda part: progress(part * len(group))) if progress else None
-    values, flags = _utilities(scorer, list(place), index, told)
+    values, flags = _utilities(scorer, list(place), index, told, most)
     ends = np.cumsum([grid.size // 2 for grid in grids])[:-1]
     for one, grid, mine in zip(group, grids, np.split(back, ends), strict=True):
         matrix = values[mine].reshape(grid.shape[:2])
         expected = _expected(matrix, one.weights, itself)
         best = int(np.argmax(np.where(np.isnan(expected), -np.inf, expected)))
-        kinds = sorted({flag_kind(flag) for k in np.unique(mine) for flag in flags[k]})
+        kinds = sorted({flag.kind for k in np.unique(mine) for flag in flags[k]})
         about = tuple(kinds), scorer.signature, matrix if keep else None
         yield Choice(best, str(one.texts[best]), expected, *about)
 
@@ -206,19 +222,21 @@ def _grid(one: Candidates, place: dict[str, int]) -> Array:
 
 
 def _utilities(
-    scorer: Scorer, texts: list[str], index: Array, progress: Progress | None
-) -> tuple[Array, list[tuple[str, ...]]]:
+    scorer: PipelineScorer, texts: list[str], index: Array, progress: Progress | None, most: int
+) -> tuple[Array, list[tuple[Flag, ...]]]:
     """Of every pair, the higher the better, and its flags; each text goes through encoders once."""
-    blocks = np.array_split(index, -(-len(index) // BLOCK))
+    blocks = np.array_split(index, -(-len(index) // most))
     steps = len(blocks) + bool(scorer.parts)
     part = (lambda done: progress(done / steps)) if progress else None
     sides = _sides(scorer, texts, index, part)
     column = scorer.columns[0]
     values: list[Array] = []
-    flags: list[tuple[str, ...]] = []
+    flags: list[tuple[Flag, ...]] = []
     for block in blocks:
         scored = [
-            noted(read(metric, price(metric, hyp, ref, block)), cloud, block)
+            add_text_flags(
+                read_scores(metric, compute_costs(metric, hyp, ref, block)), cloud, block
+            )
             for metric, (cloud, hyp, ref) in zip(scorer.parts, sides, strict=True)
         ]
         result = scorer.read(Chunk(texts, block, np.arange(len(block))), scored)
@@ -231,7 +249,7 @@ def _utilities(
 
 
 def _sides(
-    scorer: Scorer, texts: list[str], index: Array, progress: Progress | None
+    scorer: PipelineScorer, texts: list[str], index: Array, progress: Progress | None
 ) -> list[tuple[Cloud, Measures, Measures]]:
     """Every text as each part of the metric sees it, as a hypothesis and as a reference."""
     found: dict[int, tuple[Cloud, Measures, Measures]] = {}
@@ -245,7 +263,7 @@ def _sides(
     whole = Chunk(texts, index, np.arange(len(index)))
     for encoded in encode_chunk(scorer.parts, whole, {}, tell):
         for k, cloud in encoded.clouds(scorer.parts):
-            found[k] = cloud, *measured(scorer.parts[k], cloud)
+            found[k] = cloud, *weigh(scorer.parts[k], cloud)
     if scorer.parts:
         tell(1.0 - sum(told))
     return [found[k] for k in range(len(scorer.parts))]

@@ -1,0 +1,221 @@
+"""What can score: the protocol, the abilities that are optional, and how a bare scorer joins a run.
+
+A scorer has a `name`, `columns` and `score`. Everything that judges, reports or runs accepts that
+much: it calls `adapt` once, at its border, and then uses the full `PipelineScorer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from freight.core.result import Column, Result
+from freight.core.types import Chunk, PairScores
+from freight.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from freight.core.metric import Metric
+    from freight.explain.explanation import Explanation
+
+Refs = Sequence[str] | Sequence[Sequence[str]]
+"""A reference, or a list of references, for each hypothesis."""
+
+REFERENCES = ("best", "each", "mean")
+
+
+class Scorer(Protocol):
+    """Whatever scores texts."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of its results, the primary one first."""
+        ...
+
+    def score(self, hyps: Sequence[str], refs: Refs) -> Result:
+        """Score each hypothesis against its reference, or its references."""
+        ...
+
+
+@runtime_checkable
+class Signed(Protocol):
+    """A scorer that names every choice behind its scores."""
+
+    @property
+    def signature(self) -> str:
+        """Every choice, one line."""
+        ...
+
+
+@runtime_checkable
+class Fittable(Protocol):
+    """A scorer that may need document frequencies before it can score."""
+
+    @property
+    def needs_fitting(self) -> bool:
+        """Whether it has to be fitted first."""
+        ...
+
+    def fit(
+        self, refs: Iterable[str], hyps: Iterable[str] | None = None, source: str = "fit"
+    ) -> Any:
+        """A fitted copy; `source` goes into its signature."""
+        ...
+
+
+@runtime_checkable
+class Explainable(Protocol):
+    """A scorer that can say why a hypothesis scores as it does."""
+
+    def explain(self, hyp: str, ref: str | Sequence[str], column: str | None = None) -> Explanation:
+        """Explain one pair, or one hypothesis against several references."""
+        ...
+
+
+@runtime_checkable
+class PipelineScorer(Protocol):
+    """A scorer whose parts share the encodings of a run: every metric here, and what `adapt` makes.
+
+    `parts` are the metrics whose pairs are scored by the pipeline; `read` makes the result of a
+    chunk out of their scores.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of its results, the primary one first."""
+        ...
+
+    @property
+    def references(self) -> str:
+        """How several references become one score."""
+        ...
+
+    @property
+    def parts(self) -> tuple[Metric, ...]:
+        """The metrics that go through the pipeline."""
+        ...
+
+    @property
+    def signature(self) -> str:
+        """Every choice, one line."""
+        ...
+
+    @property
+    def needs_fitting(self) -> bool:
+        """Whether it has to be fitted before it can score."""
+        ...
+
+    def fit(
+        self, refs: Iterable[str], hyps: Iterable[str] | None = None, source: str = "fit"
+    ) -> PipelineScorer:
+        """A copy that is fitted on these texts."""
+        ...
+
+    def read(self, chunk: Chunk, scored: Sequence[PairScores]) -> Result:
+        """The result of a chunk, given the scores of its parts for each pair."""
+        ...
+
+    def score(self, hyps: Sequence[str], refs: Refs) -> Result:
+        """Score each hypothesis against its reference, or its references."""
+        ...
+
+    def explain(self, hyp: str, ref: str | Sequence[str], column: str | None = None) -> Explanation:
+        """Why a hypothesis scores as it does; refused by what has no plan."""
+        ...
+
+
+def adapt(scorer: Scorer) -> PipelineScorer:
+    """The scorer as a pipeline scorer: itself where it is one, else wrapped."""
+    if isinstance(scorer, PipelineScorer):
+        return scorer
+    lacking = [name for name in ("name", "columns", "score") if not hasattr(scorer, name)]
+    if lacking:
+        raise InvalidInput(
+            f"{scorer!r} is not a scorer: it has no {' and no '.join(lacking)}; a scorer has a"
+            " name, columns and score(hyps, refs)"
+        )
+    columns = tuple(scorer.columns)
+    if not columns or not all(isinstance(column, Column) for column in columns):
+        raise InvalidInput(f"the columns of {scorer.name} are not a tuple of freight.Column")
+    return AdaptedScorer(scorer, columns)
+
+
+@dataclass(frozen=True)
+class AdaptedScorer:
+    """A scorer with nothing but `name`, `columns` and `score`, as the pipeline needs it."""
+
+    scorer: Scorer
+    columns: tuple[Column, ...]
+    references: str = "best"
+
+    @property
+    def name(self) -> str:
+        """That of the scorer."""
+        return self.scorer.name
+
+    @property
+    def parts(self) -> tuple[Metric, ...]:
+        """None: it scores texts by itself."""
+        return ()
+
+    @property
+    def signature(self) -> str:
+        """That of the scorer, or its name."""
+        return self.scorer.signature if isinstance(self.scorer, Signed) else self.name
+
+    @property
+    def needs_fitting(self) -> bool:
+        """Whether the scorer says so."""
+        return isinstance(self.scorer, Fittable) and self.scorer.needs_fitting
+
+    def fit(
+        self, refs: Iterable[str], hyps: Iterable[str] | None = None, source: str = "fit"
+    ) -> AdaptedScorer:
+        """The scorer fitted on these texts, where it can be."""
+        if not isinstance(self.scorer, Fittable):
+            return self
+        return replace(self, scorer=self.scorer.fit(refs, hyps, source))
+
+    def read(self, chunk: Chunk, scored: Sequence[PairScores]) -> Result:
+        """What the scorer makes of the segments of a chunk."""
+        hyps, refs = zip(*chunk, strict=True)
+        return self.score(hyps, refs)
+
+    def score(self, hyps: Sequence[str], refs: Refs) -> Result:
+        """The scorer's own result, checked."""
+        result = self.scorer.score(hyps, refs)
+        if not isinstance(result, Result):
+            raise InvalidInput(
+                f"{self.name}.score returned {type(result).__name__}, not a freight.Result; make"
+                " one with Result.of(self, {column: scores})"
+            )
+        lacking = [c.name for c in self.columns if c.name not in result.segments]
+        if lacking or len(result) != len(hyps):
+            raise InvalidInput(
+                f"{self.name}.score returned {len(result)} scores in {', '.join(result.segments)}"
+                f" for {len(hyps)} hypotheses and the columns"
+                f" {', '.join(c.name for c in self.columns)}"
+            )
+        return replace(result, columns=self.columns)
+
+    def explain(self, hyp: str, ref: str | Sequence[str], column: str | None = None) -> Explanation:
+        """That of the scorer, where it can explain."""
+        if not isinstance(self.scorer, Explainable):
+            raise InvalidInput(f"{self.name} cannot explain its scores: it has no method explain")
+        return self.scorer.explain(hyp, ref, column)
+
+
+def check_references(rule: str) -> None:
+    """Refuse an unknown rule for several references."""
+    if rule not in REFERENCES:
+        raise InvalidInput(f"references={rule!r}; there is {', '.join(REFERENCES)}")
