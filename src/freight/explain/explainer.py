@@ -33,7 +33,7 @@ from freight.core.pipeline import (
 from freight.core.readouts import Shares, attribute
 from freight.core.result import Column
 from freight.core.scorers import PipelineScorer
-from freight.core.types import Chunk, Cloud, Kind, Measures, Pairs
+from freight.core.types import Chunk, Cloud, Kind, Measures, Pairs, PairScores
 from freight.core.units import unit_name
 from freight.errors import InvalidInput
 from freight.explain.explanation import Explanation, Plan, Side, View, plan_for_side
@@ -114,7 +114,7 @@ class _ScoredPart(NamedTuple):
     measures: tuple[Measures, Measures]
     batches: list[tuple[Pairs, torch.Tensor]]
     texts: Array  # (pair, 2)
-    scored: Scored
+    scored: PairScores
 
     def explain_pair(self, pair: int, column: str) -> tuple[View | None, float]:
         """The view of a pair, and the score outside it: all of it where a side is empty."""
@@ -296,9 +296,9 @@ class _TextUnits(NamedTuple):
 def _text_units(cloud: Cloud, measures: Measures, text: int) -> _TextUnits:
     """The units of a text as a measure has them; special tokens are named by their position."""
     units = np.arange(measures.offsets[text], measures.offsets[text + 1])
-    runs = np.stack((units, units), axis=1) if measures.extent is None else measures.extent[units]
+    runs = measures.extent[units]
     spans = np.stack((cloud.start[runs[:, 0]], cloud.end[runs[:, 1]]), axis=1)
-    special = cloud.having(Kind.SPECIAL)[runs].all(axis=1)
+    special: Array = np.asarray(cloud.having(Kind.SPECIAL)[runs].all(axis=1))
     content = cloud.texts[text]
     names = [
         ("[start]" if start == 0 else "[end]") if outside else content[start:end]

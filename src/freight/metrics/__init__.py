@@ -7,11 +7,11 @@ imported when a metric is loaded.
 import difflib
 import json
 from collections.abc import Mapping
-from dataclasses import is_dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from freight.errors import FreightError, InvalidInput
 from freight.metrics.declaration import Declaration, Parameter
@@ -73,7 +73,9 @@ def with_primary_column(
     metric: "str | PipelineScorer", column: str | None = None
 ) -> "PipelineScorer":
     """A metric by name, or as it is; `column`, where one is named, becomes the primary one."""
-    scorer: Any = load(metric) if isinstance(metric, str) else metric
+    from freight.core.scorers import adapt
+
+    scorer: Any = load(metric) if isinstance(metric, str) else adapt(metric)
     if column is None:
         return scorer
     columns: tuple[Any, ...] = tuple(scorer.columns)
@@ -82,10 +84,8 @@ def with_primary_column(
         raise InvalidInput(f"{scorer.name} has no column {column!r}; there is {', '.join(there)}")
     if column == there[0]:
         return scorer
-    if not is_dataclass(scorer):
-        raise InvalidInput(f"{scorer.name} is read by its first column, {there[0]}, alone")
     columns = tuple(sorted(columns, key=lambda one: one.name != column))
-    return replace(scorer, columns=columns)  # type: ignore[return-value]
+    return cast("PipelineScorer", replace(scorer, columns=columns))
 
 
 def parameters(name: str) -> dict[str, Parameter]:
