@@ -40,7 +40,7 @@ class Lengths:
         self.factor = factor
 
     def score(self, hyps, refs):
-        return [self.factor * len(hyp) for hyp in hyps]
+        return freight.Result.of(self, {"excess": [self.factor * len(hyp) for hyp in hyps]})
 
 
 def serve(encoder: str = "hashed", price: float = 0.3, times: int = 1):
@@ -134,8 +134,8 @@ def test_a_factory_a_metric_and_a_class_are_loaded(own: Path) -> None:
     assert metric.problems == (freight.Problem(hyp=0.5),)
     ready: Any = freight.load(f"{own}:ready", column="objective")
     assert [column.name for column in ready.columns] == ["objective", "transport"]
-    assert freight.load("coverage.py:Lengths", factor=2.0).score(["abc"], ["x"]) == [6.0]
-    assert freight.load("coverage.py:lengths").score(["abc"], ["x"]) == [3.0]
+    assert freight.load("coverage.py:Lengths", factor=2.0).score(["abc"], ["x"])["excess"] == [6.0]
+    assert freight.load("coverage.py:lengths").score(["abc"], ["x"])["excess"] == [3.0]
     assert metric.score(["a cat"], ["a cat"])["transport"][0] == pytest.approx(0.0, abs=1e-6)
 
 
@@ -168,11 +168,14 @@ def test_a_file_is_loaded_once_until_it_changes(own: Path) -> None:
 def test_another_process_unpickles_the_metric(own: Path, tmp_path: Path) -> None:
     pickled = tmp_path / "pickled"
     pickled.write_bytes(pickle.dumps(freight.load("coverage.py:lengths")))
-    code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')).score(['abc'], ['x']))"
+    code = (
+        "import pickle, sys; scorer = pickle.load(open(sys.argv[1], 'rb'));"
+        "print(scorer.score(['abc'], ['x'])['excess'])"
+    )
     command = [sys.executable, "-c", code, str(pickled)]
     here = Path(__file__).parents[2]
     done = subprocess.run(command, cwd=here, text=True, capture_output=True, check=True)
-    assert done.stdout == "[3.0]\n"
+    assert done.stdout == "[3.]\n"
 
 
 @pytest.mark.parametrize(

@@ -184,9 +184,10 @@ def test_symmetric_metrics_score_half_the_pairs(monkeypatch: pytest.MonkeyPatch)
 def test_progress_adds_up_to_the_lists(name: str) -> None:
     size = ChunkSize(pairs=1, characters=60)  # a group ends: two of them
     told: list[float] = []
-    freight.mbr([SAMPLES, OTHERS, OTHERS], hashed(name), progress=told.append, size=size)
+    lists = [SAMPLES, OTHERS, OTHERS, SAMPLES[::-1]]
+    freight.mbr(lists, hashed(name), progress=told.append, size=size)
     assert len(told) > 3
-    assert sum(told) == pytest.approx(3.0)
+    assert sum(told) == pytest.approx(4.0)
 
 
 def test_groups_change_nothing() -> None:

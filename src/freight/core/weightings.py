@@ -131,7 +131,7 @@ def _exact(layers: torch.Tensor, weights: Array) -> tuple[torch.Tensor, Array]:
 
 
 def _mixed(layers: torch.Tensor, weights: Array) -> tuple[torch.Tensor, Array]:
-    """The same, where only inner products and the shares of barycenter_coefficients leave and enter the GPU."""
+    """The same on a GPU, where only inner products and coefficients are copied to and fro."""
     flat = layers.flatten(1, 2)
     shares, settled = barycenter_coefficients(fetch_array(flat @ flat.mT), weights)
     return send_to_device(shares, flat.device) @ flat, settled
