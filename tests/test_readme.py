@@ -8,9 +8,9 @@ import pytest
 
 import freight
 import readme
+from freight.metrics import find_metric
 from written import PAGES, blocks_of
 
-PAGE_OF = {"wrd-score-code": "wrd-score", "s+wms": "sms"}
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 RESULTS = ROOT / "benchmarks/results"
@@ -35,8 +35,19 @@ def test_the_point_comes_first() -> None:
     assert {"make demo", "make test"} <= set(re.findall(r"make \w+", text))
 
 
-def test_its_tables_are_generated_from_stored_results() -> None:
-    assert readme.fill_in(README.read_text("utf-8")) == README.read_text("utf-8"), "make readme"
+@pytest.mark.parametrize("page", readme.PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_generated_tables_are_those_of_the_declarations_and_stored_results(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert readme.fill_in(text) == text, "make readme"
+
+
+def test_the_markers_of_generated_tables() -> None:
+    assert "<!-- agreement -->" in README.read_text("utf-8")
+    assert "<!-- speed -->" in README.read_text("utf-8")
+    assert "<!-- metrics -->" in README.read_text("utf-8")
+    assert "<!-- index -->" in (ROOT / "docs/metrics/README.md").read_text("utf-8")
+    stale = "<!-- parameters emd -->\n| old |\n<!-- /parameters -->"
+    assert "| `pooling` | `mean` |" in readme.fill_in(stale)
 
 
 def test_stored_agreement_is_that_of_the_reproduction() -> None:
@@ -94,7 +105,7 @@ def test_every_metric_is_in_the_readme() -> None:
 @pytest.mark.parametrize("name", freight.list_metrics())
 def test_every_metric_has_a_page_that_names_its_presets(name: str) -> None:
     folder = ROOT / "docs/metrics"
-    title = PAGE_OF.get(name, name if "encoder" in freight.parameters(name) else "lexical")
+    title = find_metric(name).page
     page = (folder / f"{title}.md").read_text("utf-8")
     assert name in page
     for heading in ("## When to use it", "## How ours differs from", "## Parameters"):

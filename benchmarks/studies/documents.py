@@ -27,7 +27,7 @@ from freight.transport.types import Array
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
 LEVELS = ("text", "segment", "system")
 BASE = "lazy-emd objective"
-HELD = {"inner_hyp": math.inf, "inner_ref": math.inf, "inner_epsilon": 0.0}
+HARD_INNER = {"inner_hyp": math.inf, "inner_ref": math.inf, "inner_epsilon": 0.0}
 ENTERED: dict[str, tuple[str, dict[str, Any]]] = {
     BASE: ("lazy-emd", {}),
     "lazy-emd transport": ("lazy-emd", {}),
@@ -40,10 +40,13 @@ ENTERED: dict[str, tuple[str, dict[str, Any]]] = {
     "rouge-1 score": ("rouge-1", {}),
     "doc-lazy-emd objective": ("doc-lazy-emd", {}),
     "coverage: objective": ("doc-lazy-emd", {"preset": "coverage"}),
-    "held: objective": ("doc-lazy-emd", {"preset": "held"}),
-    "words held, penalties 1, 1: objective": ("doc-lazy-emd", {**HELD, "hyp": 1.0, "ref": 1.0}),
-    "words held: objective": ("doc-lazy-emd", HELD),
-    "words held: transport": ("doc-lazy-emd", HELD),
+    "hard: objective": ("doc-lazy-emd", {"preset": "hard"}),
+    "hard inner marginals, penalties 1, 1: objective": (
+        "doc-lazy-emd",
+        {**HARD_INNER, "hyp": 1.0, "ref": 1.0},
+    ),
+    "hard inner marginals: objective": ("doc-lazy-emd", HARD_INNER),
+    "hard inner marginals: transport": ("doc-lazy-emd", HARD_INNER),
 }
 """By name, which ends in the column: the metric and its settings."""
 

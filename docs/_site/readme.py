@@ -1,10 +1,17 @@
-"""Writes the README's tables of agreement and speed from stored results: `make readme`."""
+"""Writes the generated tables into the pages that have markers for them: `make readme`.
+
+The README has tables of agreement and speed, from stored results, and of the metrics; the metrics'
+pages have tables of parameters. The text between `<!-- NAME -->` and `<!-- /NAME -->` is replaced.
+"""
 
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import metric_tables
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks/results"
@@ -39,18 +46,31 @@ def speed() -> str:
     return "\n".join(lines)
 
 
-TABLES: dict[str, Callable[[], str]] = {"agreement": agreement, "speed": speed}
+TABLES: dict[str, Callable[[], str]] = {
+    "agreement": agreement,
+    "speed": speed,
+    "metrics": metric_tables.metrics,
+    "index": metric_tables.index,
+}
+"""The tables by the name of their markers; `parameters NAME` stands for those of a metric."""
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/metrics").glob("*.md"))]
+"""The pages that have generated tables."""
+
+_BLOCK = re.compile(
+    r"<!-- (?P<name>[a-z]+)(?P<of>( [^ \n]+)*) -->\n.*?<!-- /(?P=name) -->", re.DOTALL
+)
 
 
 def fill_in(text: str) -> str:
-    """The README with each table put between its two markers."""
-    for name, table in TABLES.items():
-        block = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        assert block.search(text), f"README.md has no <!-- {name} --> ... <!-- /{name} -->"
-        content = table()
-        head, tail = f"<!-- {name} -->\n", f"\n<!-- /{name} -->"
-        text = block.sub((head + content + tail).replace("\\", r"\\"), text)
-    return text
+    """The text of a page with each table put between its two markers."""
+    return _BLOCK.sub(_block, text)
+
+
+def _block(match: re.Match[str]) -> str:
+    name, metrics = match["name"], match["of"].split()
+    table = partial(metric_tables.parameters, *metrics) if metrics else TABLES[name]
+    return f"<!-- {name}{match['of']} -->\n{table()}\n<!-- /{name} -->"
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -64,5 +84,5 @@ def _coefficient(value: float, best: bool) -> str:
 
 
 if __name__ == "__main__":
-    readme = ROOT / "README.md"
-    readme.write_text(fill_in(readme.read_text("utf-8")), "utf-8")
+    for page in PAGES:
+        page.write_text(fill_in(page.read_text("utf-8")), "utf-8")
