@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import freight
+from freight.core.metric import Metric
 from freight.errors import UnknownVocabulary
 
 WIDE = [("a cat", "a dog"), ("the cat sat", "the of and")]
@@ -66,6 +67,7 @@ def test_a_barycenter_does_not_depend_on_the_order_of_units() -> None:
 def test_own_tables_are_not_swapped() -> None:
     hyps, refs = ["a cat", "a dog"], ["the cat", "the cow"]
     metric = freight.load("emd", encoder="hashed", idf="own").fit(refs, hyps)
+    assert isinstance(metric, Metric)
     mine, other = metric.weighting, metric.ref_weighting
     cloud = metric.encoder.encode(["a the"], metric.layers)
     assert mine(cloud).weights.tolist() == [0.0, 1.0]
@@ -75,6 +77,7 @@ def test_own_tables_are_not_swapped() -> None:
 def test_padding_never_beats_a_negative_similarity() -> None:
     """In the bert-score package a score depends on its batch mates where similarities are < 0."""
     metric = freight.load("bert-score", encoder="hashed")
+    assert isinstance(metric, Metric)
     low = np.array([[1.0, 0.0]]), np.array([[-1.0, 0.1]])
     long = np.random.default_rng(0).normal(size=(2, 16, 2))
     alone = metric.score_measures([low[0]], [low[1]])
