@@ -50,7 +50,9 @@ def test_a_notebook_prints_what_it_shows(path: Path, monkeypatch: pytest.MonkeyP
     assert [NUMBER.sub("#", text).split() for text in computed] == [
         NUMBER.sub("#", text).split() for text in shown
     ]
-    numbers = [[float(x) for text in one for x in NUMBER.findall(text)] for one in (computed, shown)]
+    numbers = [
+        [float(x) for text in one for x in NUMBER.findall(text)] for one in (computed, shown)
+    ]
     assert len(numbers[0]) > 10
     assert numbers[0] == pytest.approx(numbers[1], abs=2e-3)
 

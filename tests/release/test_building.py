@@ -33,7 +33,12 @@ def test_time_of_day_does_not_matter_and_the_epoch_does(wheel: Path, tmp_path: P
 def test_the_wheel_is_the_package_and_nothing_else(wheel: Path) -> None:
     assert building.difference(wheel, ROOT) == ([], [])
     names = zipfile.ZipFile(wheel).namelist()
-    for needed in ("py.typed", "sentences.txt", "report/templates/page.js", "serve/page/docs.html"):
+    for needed in (
+        "py.typed",
+        "core/sentences.txt",
+        "report/templates/page.js",
+        "serve/page/docs.html",
+    ):
         assert f"freight/{needed}" in names
     assert not [name for name in names if "test" in name or "__pycache__" in name]
 
