@@ -3,11 +3,14 @@
 import gzip
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
 import freight
@@ -69,9 +72,11 @@ def test_scores_and_intervals_are_those_of_sacrebleu(
 def test_paired_tests_are_those_of_sacrebleu(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    systems = [("best", HYPS), ("worse", WORSE)]
+    systems: list[tuple[str, Sequence[str]]] = [("best", HYPS), ("worse", WORSE)]
     for test, trials in (("bs", 1000), ("ar", 2000)):
-        theirs = PairedTest(systems, {"chrF": CHRF()}, [REFS], test, trials)()[1]["chrF2"]
+        theirs: list[Any] = list(
+            PairedTest(systems, {"chrF": CHRF()}, [REFS], test, trials)()[1]["chrF2"]
+        )
         arguments = "ref.txt", "-i", "systems", "-m", "chrf", f"--paired-{test}", "-f", "json"
         assert score(monkeypatch, *arguments, f"-p{test}n", str(trials)) == 0
         found = json.loads(capsys.readouterr().out)

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from freight.cli import main
-from runs import content, rows
+from runs import content, rows, wait_for
 
 COUNT = 25
 
@@ -171,29 +170,44 @@ def test_a_mistake_is_one_clear_line(
     assert not (folder / "out").exists()
 
 
+# The program itself; before the fourth shard it creates a file and waits for ever.
+INTERRUPTED = """
+import time
+from pathlib import Path
+from freight.cli import main
+from freight.run.shards import ShardTask
+finish = ShardTask._finish
+def finish_or_wait(self, shard, results):
+    if shard.number == 3:
+        Path("waiting").touch()
+        while True:
+            time.sleep(0.01)
+    return finish(self, shard, results)
+ShardTask._finish = finish_or_wait
+main()
+"""
+
+
 def test_ctrl_c_says_how_to_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    inputs = _write(rows(15000), "jsonl")
-    scoring = [part if part != "10" else "150" for part in SCORING]
-    arguments = ["score", *inputs, "-o", "out/", *scoring]
+    inputs = _write(rows(45), "jsonl")
+    arguments = ["score", *inputs, "-o", "out/", *SCORING]
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     with subprocess.Popen(
-        [sys.executable, "-c", "from freight.cli import main; main()", *arguments],
+        [sys.executable, "-c", INTERRUPTED, *arguments],
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
     ) as process:
-        while not (folder / "out/shard-00002.parquet").exists() and process.poll() is None:
-            time.sleep(0.005)
+        wait_for((folder / "waiting").exists, process)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate()
+        _, printed = process.communicate()
     assert process.returncode == 130
-    ready = len(list((folder / "out").glob("shard-*")))
-    assert 3 <= ready < 100
-    last = said.strip().splitlines()[-1]
-    assert f"of 100 shards in out/; go on with  freight {' '.join(arguments)} --resume" in last
-    assert "Traceback" not in said
+    assert len(list((folder / "out").glob("shard-*"))) == 3
+    expected = f"of 5 shards in out/; go on with  freight {' '.join(arguments)} --resume"
+    assert printed.strip().splitlines()[-1] == f"freight: stopped with 3 {expected}"
+    assert "Traceback" not in printed
     assert run(monkeypatch, *arguments, "--resume") == 0
-    assert run(monkeypatch, "score", *inputs, "-o", "undisturbed/", *scoring) == 0
+    assert run(monkeypatch, "score", *inputs, "-o", "undisturbed/", *SCORING) == 0
     assert content(folder / "out") == content(folder / "undisturbed")
 
 

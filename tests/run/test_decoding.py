@@ -167,7 +167,7 @@ def test_symmetric_means_to_the_bit(one: str, two: str, name: str, stem: bool) -
 
 
 def test_symmetric_metrics_score_half_the_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    scored = []
+    scored: list[str] = []
     plain = Rouge.__call__
 
     def counting(self: Rouge, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> Any:

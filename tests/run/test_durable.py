@@ -37,8 +37,8 @@ class Faults:
     """Counts what is done to the disk, and at the chosen step does something else."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.steps, self.at, self.fault = 0, -1, Crash()
-        self.fault: BaseException
+        self.steps, self.at = 0, -1
+        self.fault: BaseException = Crash()
         for name in ("write", "fsync", "replace"):
             monkeypatch.setattr(os, name, self._counted(getattr(os, name)))
 
@@ -168,13 +168,17 @@ def test_only_what_is_missing_is_scored(
     assert content(tmp_path / "out") == expected
 
 
-def test_what_was_learnt_is_learnt_once(
+def test_frequencies_are_fitted_once(
     undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, expected = undisturbed
     for name, found in expected.items():
         (tmp_path / name).write_bytes(found)
-    monkeypatch.setattr(freight.Metric, "fit", None)
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("the metric is fitted again")
+
+    monkeypatch.setattr(freight.Metric, "fit", refuse)
     (tmp_path / "shard-00002.parquet").unlink()
     score(path, tmp_path, resume=True)
     assert content(tmp_path) == expected

@@ -1,31 +1,39 @@
-"""Runs killed with -9 at random moments, again and again, come to the bytes of an undisturbed one.
+"""Runs killed with -9 at random steps, again and again, come to the bytes of an undisturbed one.
 
-FREIGHT_KILLS says how often; the log of it all is written to FREIGHT_KILL_LOG, where that is set.
+FREIGHT_KILLS is the number of kills; a log of them is written to FREIGHT_KILL_LOG, where it is set.
 """
 
 import json
 import os
 import random
 import signal
-import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from runs import Forker, content, forking, score, write_input
+from runs import Forker, content, forking, score, wait_for, write_input
 
 KILLS = int(os.environ.get("FREIGHT_KILLS", "10"))
 COUNT = 80
-WAYS = [
-    {"cache": False},
-    {"cache": True},
-    {"cache": True, "workers": 2},
-]
+STEPS = 40
+"""Fewer than the operations on the disk of a whole run, so that the first kill always happens."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run that is killed: its output, its cache, and how it is done."""
+
+    path: Path
+    output: Path
+    cache: Path | None
+    options: dict[str, Any]
 
 
 class Log:
-    """A line for each kill: how the run was begun, when it was killed, what it left behind.
+    """A line for each kill: how the run was begun, where it was killed, what it left behind.
 
     After the last kill of a run a line says whether it came to the same bytes.
     """
@@ -49,45 +57,32 @@ class Log:
             path.write_text("".join(json.dumps(line) + "\n" for line in self.lines))
 
 
-def finished(output: Path) -> int:
-    with suppress(FileNotFoundError):
-        return (output / "shards.jsonl").read_bytes().count(b"\n")
-    return 0
-
-
 def state(output: Path) -> dict[str, object]:
     """What a killed run left behind."""
     there = sorted(path.name for path in output.iterdir()) if output.is_dir() else []
+    noted = 0
+    with suppress(FileNotFoundError):
+        noted = (output / "shards.jsonl").read_bytes().count(b"\n")
     return {
         "shards": sum(name.endswith(".parquet") for name in there),
-        "noted": finished(output),
+        "noted": noted,
         "parts": [name for name in there if name.endswith(".part")],
         "manifest": "manifest.json" in there,
     }
 
 
-def kill_once(forker: Forker, rng: random.Random, run: list[object], log: Log) -> bool:
-    """Begin a run, or go on with it, and kill it at some moment; false where it was faster."""
-    path, output, cache, options = run
-    assert isinstance(path, Path)
-    assert isinstance(output, Path)
-    assert isinstance(options, dict)
-    target, delay = finished(output) + rng.choice((0, 0, 1, 2)), rng.uniform(0, 0.4)
-    resumed, begun = output.is_dir(), time.monotonic()
-    child = forker.start(path, output, cache if cache is None else str(cache), **options)
-    while target and finished(output) < target and time.monotonic() - begun < 60:
-        if os.path.exists(output / "summary.json"):
-            break
-        time.sleep(0.002)
-    time.sleep(delay if not target else delay / 8)
-    with suppress(ProcessLookupError):
-        os.kill(child, signal.SIGKILL)
+def kill_once(forker: Forker, case: Case, step: int, delay: float, log: Log) -> bool:
+    """Begin a run, or continue it, and have it killed; false where it ended before that."""
+    resumed = case.output.is_dir()
+    prepare = "die_at_step", [step, delay]
+    forker.start(case.path, case.output, case.cache, prepare, **case.options)
     status = forker.status()
     if os.WIFEXITED(status):
         assert os.WEXITSTATUS(status) == 0
         return False
-    after = round(time.monotonic() - begun, 3)
-    log.kill(resumed=resumed, **options, cache=cache is not None, after=after, **state(output))
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    facts = {**case.options, "cache": case.cache is not None, "step": step, "delay": delay}
+    log.kill(resumed=resumed, **facts, **state(case.output))
     return True
 
 
@@ -95,53 +90,54 @@ def test_killed_runs_lose_double_and_reorder_nothing(tmp_path: Path) -> None:
     path, rng, log = write_input(tmp_path, COUNT), random.Random(0), Log()
     score(path, tmp_path / "undisturbed")
     expected = content(tmp_path / "undisturbed")
+    ways: list[tuple[bool, dict[str, Any]]] = [(False, {}), (True, {}), (True, {"workers": 2})]
     with forking() as forker:
-        case = 0
+        number = 0
         while log.kills < KILLS:
-            way = dict(WAYS[case % len(WAYS)])
-            cache = tmp_path / f"cache{case % 2}" if way.pop("cache") else None
-            run: list[object] = [path, tmp_path / f"out{case}", cache, way]
-            for _ in range(6):
-                if log.kills == KILLS or not kill_once(forker, rng, run, log):
+            cached, options = ways[number % len(ways)]
+            cache = tmp_path / f"cache{number % 2}" if cached else None
+            case = Case(path, tmp_path / f"out{number}", cache, options)
+            assert kill_once(forker, case, 8 + rng.randrange(STEPS - 8), 0.0, log)
+            for attempt in range(5):
+                delay = rng.choice((0.0, rng.uniform(0, 0.05))) if attempt else 0.0
+                step = rng.randrange(STEPS if attempt else 8)
+                if log.kills >= KILLS or not kill_once(forker, case, step, delay, log):
                     break
-            forker.start(path, tmp_path / f"out{case}", str(cache) if cache else None, **way)
+            forker.start(path, case.output, cache, **options)
             assert forker.status() == 0
-            same = content(tmp_path / f"out{case}") == expected
-            log.end(run=case, identical=same)
+            same = content(case.output) == expected
+            log.end(run=number, identical=same)
             assert same, log.lines[-7:]
-            case += 1
+            number += 1
     log.write()
     assert any(line.get("resumed") for line in log.lines)
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to look for processes")
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
-    path = write_input(tmp_path, COUNT)
+    path, sign = write_input(tmp_path, COUNT), tmp_path / "a shard is there"
     with forking() as forker:
-        child = forker.start(path, tmp_path / "out", None, workers=2)
-        while finished(tmp_path / "out") < 1:
-            time.sleep(0.01)
+        prepare = "wait_after_first_shard", [str(sign)]
+        child = forker.start(path, tmp_path / "out", prepare=prepare, workers=2)
+        wait_for(sign.exists)
         workers = children(child)
         os.kill(child, signal.SIGKILL)
         assert len(workers) >= 2
         forker.status()
-    until = time.monotonic() + 60
-    while any(alive(worker) for worker in workers):
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_for(lambda: not any(is_alive(worker) for worker in workers))
 
 
 def children(parent: int) -> list[int]:
-    found = []
+    processes = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             fields = status.read_text().rsplit(")", 1)[1].split()
             if int(fields[1]) == parent:
-                found.append(int(status.parent.name))
-    return found
+                processes.append(int(status.parent.name))
+    return processes
 
 
-def alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
     with suppress(OSError):
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     return False

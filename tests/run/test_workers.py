@@ -9,7 +9,15 @@ import pytest
 from freight.data import Corpus
 from freight.errors import FreightError
 from freight.run import local
-from runs import Failing, content, in_small_chunks, metrics, score, write_input
+from runs import (
+    SMALL_CHUNKS,
+    FailingScorer,
+    content,
+    dying_metrics,
+    metrics,
+    score,
+    write_input,
+)
 
 COUNT = 155
 
@@ -26,10 +34,10 @@ def test_the_number_of_workers_changes_no_byte(
     undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path
 ) -> None:
     path, expected = undisturbed
-    ticks: list[float] = []
-    score(path, tmp_path / "out", workers=2, progress=ticks.append)
+    progress: list[float] = []
+    score(path, tmp_path / "out", workers=2, progress=progress.append)
     assert content(tmp_path / "out") == expected
-    assert sum(ticks) == COUNT
+    assert sum(progress) == COUNT
     assert not multiprocessing.active_children()
 
 
@@ -37,9 +45,9 @@ def test_a_worker_that_dies_is_done_without(
     undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path
 ) -> None:
     path, expected = undisturbed
-    dying = in_small_chunks(notes=tmp_path, deaths=1)
+    dying = dying_metrics(tmp_path, deaths=1)
     with pytest.warns(UserWarning, match="failed: it was killed, .*; the others go on"):
-        score(path, tmp_path / "out", workers=2, metrics=dying)
+        score(path, tmp_path / "out", workers=2, metrics=dying, chunk=SMALL_CHUNKS)
     assert content(tmp_path / "out") == expected
 
 
@@ -47,23 +55,22 @@ def test_when_the_last_worker_dies_the_run_can_be_resumed(
     undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path
 ) -> None:
     path, expected = undisturbed
-    dying = in_small_chunks(notes=tmp_path, deaths=2)
+    dying = dying_metrics(tmp_path, deaths=2)
     with (
         pytest.warns(UserWarning, match="the others go on"),
         pytest.raises(
             FreightError, match=r"no worker is left; the last one failed: .* go on with --resume"
         ),
     ):
-        score(path, tmp_path / "out", workers=2, metrics=dying)
+        score(path, tmp_path / "out", workers=2, metrics=dying, chunk=SMALL_CHUNKS)
     assert not multiprocessing.active_children()
     score(path, tmp_path / "out", resume=True)
     assert content(tmp_path / "out") == expected
 
 
 def fail(error: Exception, folder: Path, **options: Any) -> None:
-    failing: Any = Failing(error)
     with Corpus(str(write_input(folder, COUNT))) as corpus:
-        local([failing], corpus, folder / "out", shard=10, resume=True, **options)
+        local([FailingScorer(error)], corpus, folder / "out", shard=10, resume=True, **options)
 
 
 def test_what_the_user_can_mend_is_told_once(tmp_path: Path) -> None:

@@ -209,7 +209,13 @@ class Blend:
         values = np.stack([result[column.name] for column in self.columns], axis=1)
         known = np.isfinite(values).all(axis=1)
         tallies = np.column_stack((np.where(known[:, None], values, 0.0), known))
-        return replace(result, tallies=tallies, total=_Total(self.columns, self.mixture.total))
+        return replace(result, tallies=tallies, total=self.system_of)
+
+    def system_of(self, tally: Array) -> dict[str, float]:
+        """System scores out of the sums of the columns and the number of segments (column + 1)."""
+        means = tally[:-1] / tally[-1] if tally[-1] else np.full(len(self.columns), np.nan)
+        names = [column.name for column in self.columns]
+        return self.mixture.total(dict(zip(names, means.tolist(), strict=True)))
 
     @property
     def needs_fitting(self) -> bool:
@@ -232,17 +238,6 @@ class Blend:
 def _again(texts: Iterable[str]) -> Iterable[str]:
     """What can be read once for each part."""
     return list(texts) if isinstance(texts, Iterator) else texts
-
-
-@dataclass(frozen=True)
-class _Total:
-    columns: tuple[Column, ...]
-    total: Callable[[dict[str, float]], dict[str, float]]
-
-    def __call__(self, tally: Array) -> dict[str, float]:
-        means = tally[:-1] / tally[-1] if tally[-1] else np.full(len(self.columns), np.nan)
-        names = [column.name for column in self.columns]
-        return self.total(dict(zip(names, means.tolist(), strict=True)))
 
 
 def signed(name: str, choices: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol
@@ -137,11 +137,7 @@ class Result:
 
     def system_of(self, tally: Array) -> dict[str, float]:
         """System scores out of a tally, or a sum of several."""
-        if self.total is not None:
-            return self.total(tally)
-        sums, counts = tally
-        means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-        return dict(zip(self.segments, means.tolist(), strict=True))
+        return self.total(tally) if self.total is not None else mean_scores(self.segments, tally)
 
     @property
     def unknown(self) -> float:
@@ -166,6 +162,13 @@ class Result:
         if find_spec("pandas") is None:
             raise MissingPart.extra("pandas", "pandas")
         return self.to_arrow().to_pandas()
+
+
+def mean_scores(names: Iterable[str], tally: Array) -> dict[str, float]:
+    """The mean of each column out of sums and counts (2, column); nan where nothing was scored."""
+    sums, counts = tally
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    return dict(zip(names, means.tolist(), strict=True))
 
 
 class ReducesReferences(NamedColumns, Protocol):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from freight.core.result import Column, Result
 from freight.core.types import Chunk, PairScores
 from freight.errors import InvalidInput
+from freight.transport.types import Array
 
 if TYPE_CHECKING:
     from freight.core.metric import Metric
@@ -74,6 +75,15 @@ class Explainable(Protocol):
 
     def explain(self, hyp: str, ref: str | Sequence[str], column: str | None = None) -> Explanation:
         """Explain one pair, or one hypothesis against several references."""
+        ...
+
+
+@runtime_checkable
+class SystemScorer(Protocol):
+    """A scorer whose system scores are no means: its results have tallies, which are added up."""
+
+    def system_of(self, tally: Array) -> dict[str, float]:
+        """System scores by column out of the sum of the tallies."""
         ...
 
 
@@ -206,7 +216,16 @@ class AdaptedScorer:
                 f" for {len(hyps)} hypotheses and the columns"
                 f" {', '.join(c.name for c in self.columns)}"
             )
-        return replace(result, columns=self.columns)
+        segments = {column.name: result.segments[column.name] for column in self.columns}
+        return replace(result, columns=self.columns, segments=segments)
+
+    def system_of(self, tally: Array) -> dict[str, float]:
+        """That of the scorer, where its results have tallies."""
+        if not isinstance(self.scorer, SystemScorer):
+            raise InvalidInput(
+                f"the results of {self.name} have tallies; give it a method system_of(tally)"
+            )
+        return self.scorer.system_of(tally)
 
     def explain(self, hyp: str, ref: str | Sequence[str], column: str | None = None) -> Explanation:
         """That of the scorer, where it can explain."""

@@ -18,7 +18,8 @@ from typing import Any
 import numba
 import torch
 
-from freight.core.scorers import PipelineScorer
+from freight.core.pipeline import ChunkSize
+from freight.core.scorers import PipelineScorer, Scorer, adapt
 from freight.core.types import Progress, device_of
 from freight.data import Corpus
 from freight.errors import FreightError
@@ -38,7 +39,7 @@ from freight.run.worker_pool import (
 
 
 def local(
-    metrics: Sequence[PipelineScorer],
+    metrics: Sequence[Scorer],
     corpus: Corpus,
     output: str | Path,
     *,
@@ -46,6 +47,7 @@ def local(
     shard: int = SHARD_SIZE,
     ending: str = ".parquet",
     columns: Sequence[Sequence[str]] | None = None,
+    chunk: ChunkSize | None = None,
     workers: int | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -56,9 +58,10 @@ def local(
     each process, by default an equal share of the cores; the bits of a transformer on the CPU
     depend on it, and its signature contains it.
     """
-    gpus = _usable_gpus(metrics)
+    scorers = [adapt(metric) for metric in metrics]
+    gpus = _usable_gpus(scorers)
     count = workers or max(gpus, 1)
-    request = RunRequest(metrics, corpus, Path(output), resume, shard, ending, columns)
+    request = RunRequest(scorers, corpus, Path(output), resume, shard, ending, columns, chunk)
     share = threads or max((os.cpu_count() or 1) // count, 1)
     engine: Engine = ThisProcess() if count == 1 else Processes(count, share, gpus > 0)
     # Signatures are made here, so this process has to have as many threads as the workers.

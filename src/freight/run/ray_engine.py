@@ -15,7 +15,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from freight.core.scorers import PipelineScorer
+from freight.core.pipeline import ChunkSize
+from freight.core.scorers import PipelineScorer, Scorer, adapt
 from freight.core.types import Progress
 from freight.data import Corpus
 from freight.errors import InvalidInput, MissingPart
@@ -35,7 +36,7 @@ from freight.run.worker_pool import (
 
 
 def on_ray(
-    metrics: Sequence[PipelineScorer],
+    metrics: Sequence[Scorer],
     corpus: Corpus,
     output: str | Path,
     *,
@@ -44,6 +45,7 @@ def on_ray(
     shard: int = SHARD_SIZE,
     ending: str = ".parquet",
     columns: Sequence[Sequence[str]] | None = None,
+    chunk: ChunkSize | None = None,
     workers: int | None = None,
     threads: int = 1,
     progress: Progress | None = None,
@@ -54,7 +56,8 @@ def on_ray(
     actors as there is room for unless `workers` is given. Where Ray is not initialised yet, it
     connects to the cluster at `address` or at $RAY_ADDRESS, or starts one on this machine.
     """
-    request = RunRequest(metrics, corpus, Path(output), resume, shard, ending, columns)
+    scorers = [adapt(metric) for metric in metrics]
+    request = RunRequest(scorers, corpus, Path(output), resume, shard, ending, columns, chunk)
     with _connect(address) as ray:
         resources = ray.cluster_resources()
         gpus = int(resources.get("GPU", 0))

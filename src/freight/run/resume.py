@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from freight.core.idf import Frequencies
 from freight.core.metric import Blend, Metric
+from freight.core.pipeline import ChunkSize
 from freight.core.scorers import PipelineScorer
 from freight.core.types import Progress
 from freight.core.weightings import FittableWeighting
@@ -66,7 +67,8 @@ class Engine(Protocol):
 class RunRequest:
     """What to score and where to: metrics, input, folder, size and format of the shards.
 
-    `columns` are those wanted of each metric; all of them by default.
+    `columns` are those wanted of each metric, all of them by default; `chunk` is how much is scored
+    at a time.
     """
 
     metrics: Sequence[PipelineScorer]
@@ -76,6 +78,7 @@ class RunRequest:
     shard: int = SHARD_SIZE
     ending: str = ".parquet"
     columns: Sequence[Sequence[str]] | None = None
+    chunk: ChunkSize | None = None
 
     def __post_init__(self) -> None:
         if self.shard < 1:
@@ -110,7 +113,7 @@ def score_to_folder(request: RunRequest, engine: Engine, progress: Progress | No
         signatures = engine.environment(metrics).signatures
         notes = {metric.name: line for metric, line in zip(metrics, signatures, strict=True)}
         columns = tuple(request.wanted_columns)
-        task = ShardTask(tuple(metrics), columns, request.ending, notes)
+        task = ShardTask(tuple(metrics), columns, request.ending, notes, request.chunk)
         done = _intact_shards(folder, manifest)
         _write_journal(folder, manifest, done)
         folder.write_file(MANIFEST, replace(manifest, complete=False).to_bytes())

@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from freight.core.pipeline import score_stream
-from freight.core.result import Result
-from freight.core.scorers import PipelineScorer
-from freight.core.types import NO_FLAGS, Chunk, PairScores, Progress, Segment
+from freight.core.pipeline import ChunkSize, score_stream
+from freight.core.result import Result, mean_scores
+from freight.core.scorers import PipelineScorer, SystemScorer
+from freight.core.types import Progress, Segment
 from freight.data import Corpus
 from freight.data.tables import encode_table
+from freight.errors import InvalidInput
 from freight.transport.types import Array
 
 SHARD_SIZE = 20_000
@@ -65,13 +66,15 @@ class FinishedShard:
 class ShardTask:
     """What is done to each shard: score by these metrics, write these columns in this format.
 
-    `notes` are written into formats that have metadata. The bytes do not depend on who does it.
+    `notes` are written into formats that have metadata. The bytes do not depend on who does it,
+    nor on the size of the chunks that are scored at a time.
     """
 
     metrics: tuple[PipelineScorer, ...]
     columns: tuple[tuple[str, ...], ...]
     ending: str
     notes: Mapping[str, str]
+    chunk: ChunkSize | None = None
 
     def score_shards(
         self, shards: Iterable[Shard], progress: Progress | None = None
@@ -79,7 +82,8 @@ class ShardTask:
         """Score shards as one stream of segments, so that nothing waits between two of them."""
         begun: deque[Shard] = deque()
         waiting: list[list[Result]] = [[] for _ in self.metrics]
-        for results in score_stream(self.metrics, _chain_segments(shards, begun), progress):
+        segments = _chain_segments(shards, begun)
+        for results in score_stream(self.metrics, segments, progress, self.chunk):
             for parts, result in zip(waiting, results, strict=True):
                 parts.append(result)
             while begun and sum(map(len, waiting[0])) >= len(begun[0].segments):
@@ -202,21 +206,22 @@ def sum_records(task: ShardTask, records: Sequence[ShardRecord]) -> tuple[Outcom
         for record in records:
             tally = tally + np.array(record.tallies[k])
             flags.update(record.flags[k])
-        every = _system(metric, tally)
+        every = _system_scores(metric, tally)
         system = {name: every[name] for name in names}
         counts = dict(sorted(flags.items()))
         outcomes.append(Outcome(metric.name, system, counts, task.notes[metric.name]))
     return tuple(outcomes)
 
 
-def _system(metric: PipelineScorer, tally: Array) -> dict[str, float]:
-    """System scores out of a tally: only a result knows how, so one is made of nothing."""
-    chunk = Chunk(["a"], np.zeros((1, 2), np.int64), np.zeros(1, np.int64))
-    nothing = [
-        PairScores({column.name: np.zeros(1) for column in part.columns}, [NO_FLAGS])
-        for part in metric.parts
-    ]
-    return metric.read(chunk, nothing).system_of(tally)
+def _system_scores(metric: PipelineScorer, tally: Array) -> dict[str, float]:
+    """System scores out of a tally: means, where it is sums and counts (2, column)."""
+    if tally.ndim == 2:
+        return mean_scores((column.name for column in metric.columns), tally)
+    if not isinstance(metric, SystemScorer):
+        raise InvalidInput(
+            f"the results of {metric.name} have tallies; give it a method system_of(tally)"
+        )
+    return metric.system_of(tally)
 
 
 def _read_parquet(file: Path) -> Any:

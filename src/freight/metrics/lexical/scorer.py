@@ -52,6 +52,10 @@ class Measure(ABC):
         There are several references only where they count together.
         """
 
+    def total(self, tally: Array) -> dict[str, float]:
+        """System scores out of the sum of the tallies, where `__call__` gives any."""
+        raise NotImplementedError(f"{type(self).__name__} has no tallies")
+
     def notes(self, text: str) -> set[str]:
         """Why this text cannot be scored normally."""
         return set()
@@ -127,6 +131,10 @@ class Lexical:
         if self.measure.together and self.references != "mean":
             return self._together(result, chunk, empty)
         return result
+
+    def system_of(self, tally: Array) -> dict[str, float]:
+        """System scores out of the sum of the tallies, as the library computes them."""
+        return self.measure.total(tally)
 
     def _flags(self, chunk: Chunk, empty: Array) -> list[Flags]:
         notes = [{Flag(note) for note in self.measure.notes(text)} for text in chunk.texts]
