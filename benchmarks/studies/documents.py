@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import freight
-from freight.core.sweep_cache import Memories, Rehearsal
+from freight.core.sweep_cache import SharedEncodings, SweepCache
 from freight.data.judgement_files import read_judgements
 from freight.data.judgements import Judgements
 from freight.judge.comparisons import StatisticOptions, comparison_of
@@ -74,8 +74,8 @@ def sampled(articles: int, seed: int) -> Judgements:
 
 def scored(judged: Judgements, folder: str | None) -> dict[str, Array]:
     """Every metric under every setting: a number a row, higher for better."""
-    memories = Memories()
-    rehearsal = Rehearsal(zip(judged.hyps, judged.refs, strict=True))
+    memories = SharedEncodings()
+    rehearsal = SweepCache(zip(judged.hyps, judged.refs, strict=True))
     embedded = freight.with_cache("embedded", folder) if folder else "embedded"
     found = {}
     for name, (metric, settings) in ENTERED.items():
@@ -83,7 +83,7 @@ def scored(judged: Judgements, folder: str | None) -> dict[str, Array]:
         if "encoder" in freight.parameters(metric):
             usual = settings.get("encoder", freight.default_encoder(metric))
             chosen["encoder"] = embedded if usual == "embedded" else usual
-        scorer = memories.remembering(freight.load(metric, **chosen))
+        scorer = memories.wrap(freight.load(metric, **chosen))
         column = name.split()[-1]
         higher = next(one.higher for one in scorer.columns if one.name == column)
         values = rehearsal.score(scorer)[column]

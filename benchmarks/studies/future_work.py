@@ -22,7 +22,7 @@ from scipy.special import expit
 from scipy.stats import binomtest
 
 import freight
-from freight.core.sweep_cache import Memories, Rehearsal
+from freight.core.sweep_cache import SharedEncodings, SweepCache
 from freight.data.judgement_files import read_judgements
 from freight.data.judgements import Judgements
 from freight.judge.comparisons import StatisticOptions, comparison_of
@@ -68,12 +68,12 @@ FEATURES: dict[str, tuple[str, dict[str, Any], str]] = {
 def main() -> None:
     arguments = asked(__doc__)
     judged = sampled(arguments.rows, arguments.seed)
-    memories = Memories()
-    rehearsal = Rehearsal(zip(judged.hyps, judged.refs, strict=True))
+    memories = SharedEncodings()
+    rehearsal = SweepCache(zip(judged.hyps, judged.refs, strict=True))
     for title, entered in ENTERED.items():
         scores = {}
         for name, (metric, column, settings) in entered.items():
-            scorer = memories.remembering(freight.load(metric, **settings))
+            scorer = memories.wrap(freight.load(metric, **settings))
             higher = next(one.higher for one in scorer.columns if one.name == column)
             values = rehearsal.score(scorer)[column]
             scores[name] = values if higher else -values
@@ -121,7 +121,7 @@ def table(judged: Judgements, scores: dict[str, Array], resamples: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def told_apart(judged: Judgements, memories: Memories, seed: int) -> str:
+def told_apart(judged: Judgements, memories: SharedEncodings, seed: int) -> str:
     """How often a logistic regression tells a reference from a hypothesis, five folds.
 
     Every reference is there once, with one hypothesis that differs from it, in the same fold.
@@ -137,7 +137,7 @@ def told_apart(judged: Judgements, memories: Memories, seed: int) -> str:
     ]
     first: Array | None = None
     for name, (metric, settings, pool) in FEATURES.items():
-        scorer = memories.remembering(freight.load(metric, **settings))
+        scorer = memories.wrap(freight.load(metric, **settings))
         made = freight.features(scorer, texts, pool)
         right = np.zeros(len(human), bool)
         for part, found in _predicted(made, human, fold):

@@ -23,7 +23,7 @@ import numpy as np
 
 import freight
 from freight.core.scorers import PipelineScorer
-from freight.core.sweep_cache import Memories
+from freight.core.sweep_cache import SharedEncodings
 from freight.data.judgement_files import read_judgements
 from freight.data.judgements import Judgements
 from freight.judge.comparisons import StatisticOptions
@@ -88,10 +88,10 @@ def tried(name: str, device: str | None, sets: Sequence[Judgements]) -> Tried:
     encoder = freight.encoder(name, **({"device": device} if device else {}))
     found: Tried = {}
     for one in sets:
-        started, memories = time.perf_counter(), Memories()
+        started, memories = time.perf_counter(), SharedEncodings()
 
-        def make(settings: dict[str, Any], memories: Memories = memories) -> PipelineScorer:
-            return memories.remembering(freight.load("freight", encoder=encoder, **settings))
+        def make(settings: dict[str, Any], memories: SharedEncodings = memories) -> PipelineScorer:
+            return memories.wrap(freight.load("freight", encoder=encoder, **settings))
 
         asked = [question(one)]
         if one.name.startswith(TOLD):

@@ -17,7 +17,7 @@ import spacy
 from spacy.language import Language
 
 import freight
-from freight.core.sweep_cache import Memories, Rehearsal
+from freight.core.sweep_cache import SharedEncodings, SweepCache
 from future_work import asked, sampled, table
 
 PARTS = {
@@ -32,8 +32,8 @@ SHARES = (0.05, 0.1, 0.2, 0.4)
 def main() -> None:
     arguments = asked(__doc__)
     judged = sampled(arguments.rows, arguments.seed)
-    memories = Memories()
-    rehearsal = Rehearsal(zip(judged.hyps, judged.refs, strict=True))
+    memories = SharedEncodings()
+    rehearsal = SweepCache(zip(judged.hyps, judged.refs, strict=True))
     with tempfile.TemporaryDirectory() as folder:
         pipeline = spacy.blank("en")
         pipeline.add_pipe("parts_of_speech")
@@ -43,7 +43,7 @@ def main() -> None:
         for column in ("transport", "objective"):
             scores = {
                 name: -rehearsal.score(
-                    memories.remembering(freight.load("lazy-emd", column=column, **settings))
+                    memories.wrap(freight.load("lazy-emd", column=column, **settings))
                 )[column]
                 for name, settings in entered.items()
             }

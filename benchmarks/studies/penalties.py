@@ -20,7 +20,7 @@ import numpy as np
 import freight
 from freight.core.metric import Metric
 from freight.core.pipeline import compute_costs, weigh
-from freight.core.sweep_cache import Memories, Rehearsal
+from freight.core.sweep_cache import SharedEncodings, SweepCache
 from freight.data.judgement_files import read_judgements
 from freight.data.judgements import Judgements
 from freight.judge.correlation import pearson
@@ -49,7 +49,7 @@ def main() -> None:
     freight.set_threads(arguments.threads)
     judged = sampled(arguments.rows, arguments.seed)
     english = judged.only([pair.endswith("-en") for pair in judged.lang_pairs])
-    memories = Memories()
+    memories = SharedEncodings()
     found = studies(english, "en", list(CHOICES), memories)
     for part in judged.split():
         found += studies(part, part.lang_pairs[0], BY_PAIR, memories)
@@ -68,9 +68,11 @@ def sampled(rows: int, seed: int) -> Judgements:
     return judged.only(np.sort(chosen))
 
 
-def studies(judged: Judgements, rows: str, names: Sequence[str], memories: Memories) -> list[Found]:
+def studies(
+    judged: Judgements, rows: str, names: Sequence[str], memories: SharedEncodings
+) -> list[Found]:
     """Costs and agreement with people under every penalty."""
-    rehearsal = Rehearsal(zip(judged.hyps, judged.refs, strict=True))
+    rehearsal = SweepCache(zip(judged.hyps, judged.refs, strict=True))
     rehearsal.encode([lazy(name, 1.0, memories) for name in names])
     found = []
     for name in names:
@@ -83,10 +85,10 @@ def studies(judged: Judgements, rows: str, names: Sequence[str], memories: Memor
     return found
 
 
-def lazy(name: str, penalty: float, memories: Memories) -> Metric:
+def lazy(name: str, penalty: float, memories: SharedEncodings) -> Metric:
     """Lazy-EMD of this choice with one penalty for both sides."""
     metric = freight.load("lazy-emd", hyp=penalty, ref=penalty, **CHOICES[name])
-    found = memories.remembering(metric)
+    found = memories.wrap(metric)
     assert isinstance(found, Metric)
     return found
 

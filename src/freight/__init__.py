@@ -7,6 +7,8 @@ What is public is listed here and lives elsewhere: a name is imported when it is
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from freight import moved
+
 if TYPE_CHECKING:
     from freight import loss as loss
     from freight.core.metric import Metric
@@ -82,6 +84,8 @@ _HOMES = {
 }
 
 _MODULES = ("loss",)
+
+moved.install()
 
 
 def __getattr__(name: str) -> Any:

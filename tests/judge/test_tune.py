@@ -11,7 +11,7 @@ import pytest
 
 import freight
 from freight.core.pipeline import pair_up
-from freight.core.sweep_cache import Memories, Rehearsal
+from freight.core.sweep_cache import SharedEncodings, SweepCache
 from freight.core.types import Cloud, Progress
 from freight.data.judgements import Judgements
 from freight.encoders.hashed import Hashed
@@ -312,12 +312,12 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
 def test_rehearsed_scores_are_the_scores_bit_for_bit() -> None:
     judged = rated("bits", 6, 3, ("quality",))
     hyps, refs = ["", *judged.hyps], [("",), *((ref, "the coal train") for (ref,) in judged.refs)]
-    memories, rehearsal = Memories(), Rehearsal(pair_up(hyps, refs))
+    memories, rehearsal = SharedEncodings(), SweepCache(pair_up(hyps, refs))
     for name, settings in SETTINGS:
         given = {**HASHED, **settings} if name != "chrf" else settings
         scorer = freight.load(name, **given)
         expected = scorer.score(hyps, refs)
-        remembering = memories.remembering(scorer)
+        remembering = memories.wrap(scorer)
         assert remembering.signature == scorer.signature
         for found in (rehearsal.score(remembering), remembering.score(hyps, refs).segments):
             assert list(found) == list(expected.segments)

@@ -145,9 +145,9 @@ class Inner:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """A cost in which the units before and behind count too, each by this weight.
+    """A cost in which the units before and after count too, each by this weight.
 
-    Moving a unit is dearer where what stands beside it would not move along.
+    Moving a unit costs more where its neighbours would not move along with it.
     """
 
     cost: Cost

@@ -1,4 +1,4 @@
-"""How rare a unit is: document frequencies, learnt once, and the mass that they give."""
+"""Inverse document frequency: document frequencies, fitted once, and the mass they give."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Frequencies:
 
     @cached_property
     def identity(self) -> str:
-        """Where it was learnt, the number of texts, and a hash of what was counted."""
+        """Where it was fitted, the number of texts, and a hash of the counts."""
         digest = hashlib.sha256(repr((self.ids, self.counts)).encode()).hexdigest()
         return f"{self.source}, {self.documents} texts, sha256-{digest[:12]}"
 
@@ -55,7 +55,10 @@ class Frequencies:
 
 @dataclass(frozen=True)
 class Idf:
-    """Mass by rarity: log((N + 1) / (df + 1)), or YiSi's log(1 + (N + 1) / (df + 1))."""
+    """Mass by inverse document frequency: log((N + 1) / (df + 1)).
+
+    With `one_added` it is YiSi's log(1 + (N + 1) / (df + 1)).
+    """
 
     table: Frequencies | None = None
     one_added: bool = False
@@ -63,6 +66,6 @@ class Idf:
     def __call__(self, ids: Array) -> Array:
         """The mass of each of these ids."""
         if self.table is None:
-            raise InvalidInput("IDF has not been learnt; call fit with the reference texts first")
+            raise InvalidInput("IDF is not fitted; call fit with the reference texts first")
         ratio = (self.table.documents + 1) / (self.table(ids) + 1)
         return np.log(1.0 + ratio) if self.one_added else np.log(ratio)

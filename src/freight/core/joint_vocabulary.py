@@ -1,4 +1,7 @@
-"""STD's pairing: both texts live on the units of both, and what they share need not move."""
+"""STD's pairing: both measures live on the joint vocabulary, the units of both texts.
+
+Mass that both texts put on the same unit may be cancelled before transport.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +60,8 @@ class Joint:
 
     `mass` is "nsim" (a unit of the text weighs exp(1), another exp of its similarity to the text's
     centroid, normalised) or "own" (the masses that the weighting gave, nothing elsewhere). `shared`
-    is "stays" (what both texts put on the same unit stays where it is at no cost, and the rest is
-    moved) or "moved" (all of it is). Either side is given the units on which it has mass.
+    is "stays" (mass that both texts put on the same unit is cancelled at no cost, and only the rest
+    is transported) or "moved" (all of it is). A side has the units on which it has mass.
     """
 
     mass: str = "nsim"
@@ -66,7 +69,7 @@ class Joint:
 
     @property
     def in_full(self) -> Joint:
-        """The same with all the mass in sight, what stays where it is included."""
+        """The same without cancelling."""
         return replace(self, shared="moved")
 
     def __call__(self, hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
@@ -112,13 +115,13 @@ class Joint:
             return units.own
         mine = _centroids(hyp)
         centroids = mine, mine if hyp is ref else _centroids(ref)
-        found = [np.zeros(len(units.unit)), np.zeros(len(units.unit))]
+        masses = [np.zeros(len(units.unit)), np.zeros(len(units.unit))]
         for side in (0, 1):
             _nsim(
                 points, lengths, centroids[side], index[:, side], units.offsets, units.sizes,
-                units.unit, units.place[side], found[side],
+                units.unit, units.place[side], masses[side],
             )  # fmt: skip
-        return found[0], found[1]
+        return masses[0], masses[1]
 
 
 class _PairUnits(NamedTuple):
@@ -269,7 +272,7 @@ def _remainders(
         rest / np.where(still, 1.0, total)[pair] for rest, total in zip(rests, sums, strict=True)
     ]
     first = np.zeros(len(common))
-    first[units.offsets] = 1.0  # where nothing moves, one unit stays with itself
+    first[units.offsets] = 1.0  # where nothing is left, one unit is matched to itself
     chosen = [np.where(still[pair], first, rest) for rest in scaled]
     return (chosen[0], chosen[1]), np.where(still, 0.0, sums[0])
 
@@ -282,17 +285,17 @@ def _centroids(side: Measures) -> Array:
 @kernel
 def _lengths(points: Array) -> Array:
     """The length of each point; 1 for a zero vector, which is orthogonal to everything."""
-    found = np.empty(len(points))
+    lengths = np.empty(len(points))
     for k in range(len(points)):
         length = np.sqrt(_dot(points[k], points[k]))
-        found[k] = length if length > 0.0 else 1.0
-    return found
+        lengths[k] = length if length > 0.0 else 1.0
+    return lengths
 
 
 @kernel
 def _unit(points: Array, offsets: Array) -> Array:
     """Sums of consecutive points, scaled to unit length."""
-    found = np.zeros((offsets.size - 1, points.shape[1]), np.float32)
+    means = np.zeros((offsets.size - 1, points.shape[1]), np.float32)
     total = np.empty(points.shape[1])
     for group in range(offsets.size - 1):
         total[:] = 0.0
@@ -302,8 +305,8 @@ def _unit(points: Array, offsets: Array) -> Array:
         length = np.sqrt(_dot(total, total))
         scale = 1.0 / length if length > 0.0 else 0.0
         for d in range(total.size):
-            found[group, d] = total[d] * scale
-    return found
+            means[group, d] = total[d] * scale
+    return means
 
 
 @summing

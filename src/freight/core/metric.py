@@ -225,7 +225,7 @@ class Blend:
     def fit(
         self, refs: Iterable[str], hyps: Iterable[str] | None = None, source: str = "fit"
     ) -> Blend:
-        """A copy whose parts have learnt IDF from these texts."""
+        """A copy whose parts are fitted on these texts."""
         texts, others = _again(refs), None if hyps is None else _again(hyps)
         return replace(self, parts=tuple(part.fit(texts, others, source) for part in self.parts))
 

@@ -1,4 +1,8 @@
-"""How a unit's vectors in several layers (unit, layer, dim) become one."""
+"""Layer pooling: how a unit's vectors in several layers (unit, layer, dim) become one.
+
+The standardised pooling also removes the mean and scale of each dimension, as measured on
+sentences that come with the library.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ _SHORTEST = 1e-12
 
 
 def mean(layers: Tensor) -> Tensor:
-    """Their mean; a single layer stays as it is."""
+    """The mean over the layers; a single layer is unchanged."""
     return layers[:, 0] if layers.shape[1] == 1 else layers.mean(dim=1)
 
 
@@ -72,7 +76,7 @@ class Standardised:
         return f"standardised on {len(sentences())} sentences"
 
     def __getstate__(self) -> dict[str, Any]:
-        """What pickles is the specification; the statistics are found again where needed."""
+        """Only the specification is pickled; the statistics are computed again where needed."""
         return {"encoder": self.encoder, "layers": self.layers}
 
     def __call__(self, layers: Tensor) -> Tensor:

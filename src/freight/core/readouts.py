@@ -1,4 +1,4 @@
-"""From solved plans to columns of scores."""
+"""Read-outs: from solved plans to columns of scores, and from a score to what each unit adds."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def attribute(readout: Readout, column: str, score: float, plans: Sequence[Plans
 
 @dataclass(frozen=True)
 class Transport:
-    """What the plan costs to carry out, and with the price of what stays unmoved.
+    """The transport cost of the plan, and its objective: with the penalty on unmatched mass.
 
     `cut` leaves what moves at this cost or more out of the first.
     """
@@ -66,8 +66,8 @@ class Transport:
     def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
         """What each unit's moves cost, and for the objective what it leaves unmoved."""
         if column == "objective":
-            return objective(plans[0])
-        return carried(plans[0], math.inf if self.cut is None else self.cut)
+            return objective_shares(plans[0])
+        return transport_shares(plans[0], math.inf if self.cut is None else self.cut)
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Distance:
 
     def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
         """What each unit's moves cost."""
-        return carried(plans[0]).reaching(score)
+        return transport_shares(plans[0]).reaching(score)
 
 
 distance = Distance()
@@ -113,10 +113,10 @@ class PrecisionRecall:
 
     def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
         """Precision is the hypothesis', recall the reference's; F takes its part of both."""
-        both = similarities(plans[0], axis=1), similarities(plans[1], axis=0)
+        both = similarity_shares(plans[0], axis=1), similarity_shares(plans[1], axis=0)
         baseline = self.baselines[[self.name, "precision", "recall"].index(column)]
         scale = 1.0 - baseline
-        return matching(column, *both, self.alpha).times(1.0 / scale, -baseline / scale)
+        return f_shares(column, *both, self.alpha).times(1.0 / scale, -baseline / scale)
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,8 @@ class FlowAverages:
 
     def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
         """Each unit's own average, by how many there are of them."""
-        both = averages(plans[0], axis=1), averages(plans[0], axis=0)
-        return carried(plans[0]) if column == "wrd" else matching(column, *both)
+        both = average_shares(plans[0], axis=1), average_shares(plans[0], axis=0)
+        return transport_shares(plans[0]) if column == "wrd" else f_shares(column, *both)
 
 
 @dataclass(frozen=True)
@@ -156,8 +156,8 @@ class GreedyPrecision:
 
     def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
         """Precision is the hypothesis', recall the reference's."""
-        both = similarities(plans[1], axis=1), similarities(plans[0], axis=0)
-        return carried(plans[0]) if column == "wrd" else matching(column, *both)
+        both = similarity_shares(plans[1], axis=1), similarity_shares(plans[0], axis=0)
+        return transport_shares(plans[0]) if column == "wrd" else f_shares(column, *both)
 
 
 greedy_precision = GreedyPrecision()
@@ -176,14 +176,14 @@ class Similarity:
 
     def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
         """What each unit's moves cost, or how far they take the similarity down from 1."""
-        return carried(plans[0]).reaching(score, float(column == "similarity"))
+        return transport_shares(plans[0]).reaching(score, float(column == "similarity"))
 
 
 @dataclass(frozen=True)
 class LazyAndGreedy:
-    """exp(-d), d being a lazy plan's objective and, by the share `greedy`, the mean of two others.
+    """exp(-d): d mixes the objective of a relaxed plan with the mean cost of two greedy plans.
 
-    The others hold hyp and ref in turn: every unit goes to its nearest.
+    `greedy` is the share of the latter, in which every unit of one side goes to its nearest.
     """
 
     greedy: float
@@ -201,8 +201,9 @@ class LazyAndGreedy:
     def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
         """How far each unit's part of the distance takes the score down from 1."""
         lazy, precise, complete = plans
-        nearest = carried(precise).plus(carried(complete)).times(self.greedy / 2.0)
-        return objective(lazy).times(1.0 - self.greedy).plus(nearest).reaching(score, 1.0)
+        both = transport_shares(precise).plus(transport_shares(complete))
+        nearest = both.times(self.greedy / 2.0)
+        return objective_shares(lazy).times(1.0 - self.greedy).plus(nearest).reaching(score, 1.0)
 
 
 @dataclass(frozen=True)
@@ -221,8 +222,8 @@ class Fragmented:
 
     def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
         """What each unit's moves cost; what order and unknown words cost belongs to none."""
-        found = carried(plans[0])
-        return found._replace(base=score - found.total)
+        moves = transport_shares(plans[0])
+        return moves._replace(base=score - moves.total)
 
 
 def _with_f1(precision: Array, recall: Array, wrd: Array) -> Reading:
@@ -299,7 +300,7 @@ class Shares(NamedTuple):
         return self.times((score - base) / total if total else 0.0)._replace(base=base)
 
 
-def carried(plan: Plans, limit: float = math.inf) -> Shares:
+def transport_shares(plan: Plans, limit: float = math.inf) -> Shares:
     """What each unit's moves below a limit cost, half on either end.
 
     Where one side is free its units had no say, and all of it is the other's.
@@ -309,29 +310,29 @@ def carried(plan: Plans, limit: float = math.inf) -> Shares:
     return Shares(0.0, hyp * paid.sum(axis=1), (1.0 - hyp) * paid.sum(axis=0))
 
 
-def objective(plan: Plans) -> Shares:
+def objective_shares(plan: Plans) -> Shares:
     """The same with the price of what each unit leaves unmoved, or moves too much of."""
     sides = (
         (plan.flow.sum(axis=1), plan.hyp_weights, plan.problem.hyp),
         (plan.flow.sum(axis=0), plan.ref_weights, plan.problem.ref),
     )
-    return carried(plan).plus(Shares(0.0, *(_price(*side) for side in sides)))
+    return transport_shares(plan).plus(Shares(0.0, *(_price(*side) for side in sides)))
 
 
-def similarities(plan: Plans, axis: int) -> Array:
+def similarity_shares(plan: Plans, axis: int) -> Array:
     """How much of what each unit moves arrives as it was: hyp units sum over axis 1, ref over 0."""
     near: Array = (plan.flow * (1.0 - plan.cost)).sum(axis=axis)
     return near
 
 
-def averages(plan: Plans, axis: int) -> Array:
+def average_shares(plan: Plans, axis: int) -> Array:
     """The same for the average of what a unit moves, divided by how many units move anything."""
     sent = plan.flow.sum(axis=axis)
-    near: Array = similarities(plan, axis) / np.where(sent > 0, sent, 1.0)
+    near: Array = similarity_shares(plan, axis) / np.where(sent > 0, sent, 1.0)
     return near / max(int((sent > 0).sum()), 1)
 
 
-def matching(column: str, precision: Array, recall: Array, alpha: float = 0.5) -> Shares:
+def f_shares(column: str, precision: Array, recall: Array, alpha: float = 0.5) -> Shares:
     """Precision is the hypothesis', recall the reference's, and F has its part of both.
 
     F = P R / (alpha P + (1 - alpha) R): alpha of it is recall's, the rest precision's.

@@ -91,9 +91,9 @@ class Result:
             name: np.concatenate([part.segments[name] for part in parts]) for name in first.segments
         }
         winners = np.concatenate([part.winners for part in parts])
-        flags = tuple(found for part in parts for found in part.flags)
-        found = [part.tallies for part in parts if part.tallies is not None]
-        tallies = np.concatenate(found) if found else None
+        flags = tuple(raised for part in parts for raised in part.flags)
+        tallied = [part.tallies for part in parts if part.tallies is not None]
+        tallies = np.concatenate(tallied) if tallied else None
         return replace(first, segments=columns, winners=winners, flags=flags, tallies=tallies)
 
     def only(self, rows: Array | slice) -> Result:

@@ -1,4 +1,4 @@
-"""Texts that are scored again and again: what does not change between settings is done once."""
+"""Texts scored under many settings: encodings and costs that the settings share are kept."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ LIMIT = 2 * 2**30
 _Key = tuple[object, ...]
 
 
-class Memories:
+class SharedEncodings:
     """One remembering encoder for each encoder, whoever uses it; `limit` is its bytes."""
 
     def __init__(self, limit: int = MEMORY_LIMIT) -> None:
         self._limit = limit
         self._encoders: dict[Encoder, MemoryCached] = {}
 
-    def remembering(self, scorer: PipelineScorer) -> PipelineScorer:
+    def wrap(self, scorer: PipelineScorer) -> PipelineScorer:
         """The same scorer, bit for bit, which encodes no text twice."""
         if isinstance(scorer, Metric):
             return self._of(scorer)
@@ -42,17 +42,17 @@ class Memories:
         return replace(metric, encoder=encoder)
 
 
-class Rehearsal:
+class SweepCache:
     """Segments to be scored under many settings.
 
     Metrics that differ in their problems and read-outs alone share one encoding and one cost; IDF
-    is learnt from these references. Of the last problems solved all columns are at hand.
+    is fitted on these references. The scores of the last problems are kept, in all columns.
     """
 
     def __init__(self, segments: Iterable[Segment]) -> None:
         self._segments = list(segments)
         self._chunks = list(chunks(self._segments))
-        self._priced: dict[_Key, list[PairCosts]] = {}
+        self._costs_of: dict[_Key, list[PairCosts]] = {}
         self._last: dict[_Key, list[PairScores]] = {}
 
     def encode(self, metrics: Iterable[Metric], progress: Progress | None = None) -> None:
@@ -75,23 +75,23 @@ class Rehearsal:
                 read_scores(part, one) for one in self._costs(part)
             ]
         self._last = solved
-        found = [solved[_solved(part)] for part in scorer.parts]
+        scored = [solved[_solved(part)] for part in scorer.parts]
         parts = [
-            scorer.read(chunk, [scored[k] for scored in found]).segments
+            scorer.read(chunk, [one[k] for one in scored]).segments
             for k, chunk in enumerate(self._chunks)
         ]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def _costs(self, metric: Metric) -> list[PairCosts]:
         key = _source(metric)
-        if key not in self._priced:
+        if key not in self._costs_of:
             if metric.needs_fitting:
                 refs = (ref for _, several in self._segments for ref in several)
                 metric = metric.fit(refs, (hyp for hyp, _ in self._segments), "given texts")
-            self._priced[key] = [_kept(metric, chunk) for chunk in self._chunks]
-            while len(self._priced) > 1 and sum(map(_size, self._priced.values())) > LIMIT:
-                del self._priced[next(iter(self._priced))]
-        return self._priced[key]
+            self._costs_of[key] = [_kept(metric, chunk) for chunk in self._chunks]
+            while len(self._costs_of) > 1 and sum(map(_size, self._costs_of.values())) > LIMIT:
+                del self._costs_of[next(iter(self._costs_of))]
+        return self._costs_of[key]
 
 
 def _source(metric: Metric) -> _Key:
@@ -109,10 +109,10 @@ def _solved(metric: Metric) -> _Key:
 def _kept(metric: Metric, chunk: Chunk) -> PairCosts:
     """Pairs without the points, which only the costs need."""
     cloud = metric.encoder.encode(chunk.texts, metric.layers)
-    priced = compute_costs(metric, *weigh(metric, cloud), chunk.index)
-    batches = [(pairs.without_vectors(), cost.clone()) for pairs, cost in priced.batches]
-    return replace(priced, batches=batches)
+    costs = compute_costs(metric, *weigh(metric, cloud), chunk.index)
+    batches = [(pairs.without_vectors(), cost.clone()) for pairs, cost in costs.batches]
+    return replace(costs, batches=batches)
 
 
 def _size(several: list[PairCosts]) -> int:
-    return sum(cost.nbytes for priced in several for _, cost in priced.batches)
+    return sum(cost.nbytes for costs in several for _, cost in costs.batches)

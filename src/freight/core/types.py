@@ -74,7 +74,7 @@ class Spans(NamedTuple):
 
 
 class UnitSpans:
-    """Where units are in their texts; found out when somebody asks, since few metrics do."""
+    """Where units are in their texts; computed on first use, since few metrics need it."""
 
     def __init__(self, find: Callable[[], Spans]) -> None:
         self._find = find
@@ -170,7 +170,7 @@ class Cloud:
         return replace(self, layers=self.layers[:, list(places)])
 
     def only(self, kept: Array) -> Cloud:
-        """These units alone (a flag for each); every text stays, if only as an empty one."""
+        """The cloud with these units only (a boolean for each); a text may become empty."""
         if kept.all():
             return self
         counts = np.bincount(self.owner[kept], minlength=len(self.texts))

@@ -157,8 +157,8 @@ class Without:
         """The other words."""
         there = words(cloud)
         spans = zip(there.owner.tolist(), there.start.tolist(), there.end.tolist(), strict=True)
-        found = [there.texts[k][a:b].lower() not in self.stop_words for k, a, b in spans]
-        return there.only(np.array(found, bool))
+        kept = [there.texts[k][a:b].lower() not in self.stop_words for k, a, b in spans]
+        return there.only(np.array(kept, bool))
 
 
 def _interleaved(one: Cloud, other: Cloud) -> Cloud:
@@ -202,8 +202,8 @@ PARTS_OF_SPEECH = (
 class Tagged:
     """Units whose vectors also say their part of speech, or what they depend by on their head.
 
-    `share` of every cosine becomes 1 for the same tag and 0 for another; the rest stays what it
-    was, and so does the length of every vector. To have no tag is a tag too.
+    `share` of every cosine becomes 1 for the same tag and 0 for another; the rest
+    is unchanged, and so is the length of every vector. To have no tag is a tag too.
     """
 
     units: Units
@@ -234,7 +234,7 @@ class Tagged:
         spacy = loaded(self.pipeline)
         labels = _labels(spacy, self.by, self.pipeline)
         place = {label: k for k, label in enumerate(labels)}
-        found = np.zeros((len(cloud.ids), len(labels) + 1), np.float32)
+        one_hot = np.zeros((len(cloud.ids), len(labels) + 1), np.float32)
         spans = zip(cloud.offsets[:-1], cloud.offsets[1:], strict=True)
         for (first, last), text in zip(spans, spacy.pipe(cloud.texts), strict=True):
             if first == last:
@@ -242,8 +242,8 @@ class Tagged:
             starts = [word.idx for word in text]
             tags = [place.get(getattr(word, f"{self.by}_"), len(labels)) for word in text]
             word = np.searchsorted(starts, cloud.start[first:last], "right") - 1
-            found[np.arange(first, last), np.array(tags)[word]] = 1.0
-        return found
+            one_hot[np.arange(first, last), np.array(tags)[word]] = 1.0
+        return one_hot
 
 
 @lru_cache(maxsize=4)

@@ -1,4 +1,4 @@
-"""From a cloud to measures: one vector a unit, and mass on it."""
+"""Weightings: from the units of a cloud to measures, a vector and a mass for each unit."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Barycenter:
 
     @property
     def idf(self) -> Idf | None:
-        """What its masses are learnt by."""
+        """How rarity becomes mass."""
         return self.mass.idf
 
     def fitted(self, table: Frequencies) -> Barycenter:
@@ -126,8 +126,8 @@ class Barycenter:
 
 def _exact(layers: torch.Tensor, weights: Array) -> tuple[torch.Tensor, Array]:
     """Points (text, unit, dim), and which texts have settled, all in double precision."""
-    found = barycenter(layers.numpy(), weights, strict=False)
-    return torch.as_tensor(found.points), found.converged
+    bary = barycenter(layers.numpy(), weights, strict=False)
+    return torch.as_tensor(bary.points), bary.converged
 
 
 def _mixed(layers: torch.Tensor, weights: Array) -> tuple[torch.Tensor, Array]:
@@ -179,7 +179,7 @@ class Windows:
 
     @property
     def idf(self) -> Idf | None:
-        """What its masses are learnt by."""
+        """How rarity becomes mass."""
         return self.mass.idf
 
     def fitted(self, table: Frequencies) -> Windows:
@@ -222,7 +222,7 @@ class Sentences:
 
     @property
     def idf(self) -> Idf | None:
-        """What its masses are learnt by."""
+        """How rarity becomes mass."""
         return self.mass.idf
 
     def fitted(self, table: Frequencies) -> Sentences:
@@ -312,9 +312,9 @@ def measures_of_points(sides: Sequence[Any]) -> Measures:
         raise InvalidInput("the points of all measures need the same dimension")
     sizes = np.array([len(cloud) for cloud in points])
     offsets = np.concatenate(([0], np.cumsum(sizes)))
-    joined = torch.cat(points)
-    joined = joined if joined.dtype == torch.float64 else joined.float()
-    ids, unknown = np.arange(len(joined)), np.zeros(len(points))
+    every = torch.cat(points)
+    every = every if every.dtype == torch.float64 else every.float()
+    ids, unknown = np.arange(len(every)), np.zeros(len(points))
     mass = np.concatenate(weights)
     flags, extent = ((),) * len(points), np.stack((ids, ids), axis=1)
-    return Measures(joined, mass, offsets, ids, unknown, sizes == 0, flags, extent)
+    return Measures(every, mass, offsets, ids, unknown, sizes == 0, flags, extent)

@@ -17,7 +17,7 @@ import numpy as np
 
 from freight.core.pipeline import pair_up
 from freight.core.scorers import PipelineScorer
-from freight.core.sweep_cache import Rehearsal
+from freight.core.sweep_cache import SweepCache
 from freight.core.types import Progress
 from freight.data.judgements import Judgements
 from freight.errors import FreightError, InvalidInput, MissingPart
@@ -244,7 +244,7 @@ class TuningSet:
         self.judged = judged
         self._objective = objective
         self._probes = probes
-        self._rehearsal = Rehearsal(pair_up(judged.hyps, judged.refs))
+        self._rehearsal = SweepCache(pair_up(judged.hyps, judged.refs))
 
     def prepare(self, default: PipelineScorer, progress: Progress | None) -> str:
         """Encode all texts and pick the rows to compare; returns a note, empty if there is none."""

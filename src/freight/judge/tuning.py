@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from freight.core.scorers import PipelineScorer
-from freight.core.sweep_cache import Memories
+from freight.core.sweep_cache import SharedEncodings
 from freight.core.types import name_of
 from freight.data.judgements import Judgements
 from freight.errors import InvalidInput
@@ -203,7 +203,7 @@ class _TuningRun:
         self.warnings: list[str] = []
         self._objective, self._progress = objective, progress or (lambda stage, share: None)
         self._sets = {one.name: one for one in sets}
-        self._memories = Memories()
+        self._memories = SharedEncodings()
         probes = [self.make({name: x}) for name, one in space.items() for x in one.values]
         tuning_sets = [TuningSet(one, objective, probes) for one in sets]
         for one in tuning_sets:
@@ -214,7 +214,7 @@ class _TuningRun:
 
     def make(self, settings: Settings) -> PipelineScorer:
         """The metric with these settings and the fixed ones; its encoder keeps vectors."""
-        return self._memories.remembering(self._load(settings))
+        return self._memories.wrap(self._load(settings))
 
     def _load(self, settings: Settings) -> PipelineScorer:
         return load(self.metric, **{**self.fixed, **settings})

@@ -36,12 +36,12 @@ def _pooled(metric: Metric, texts: list[str], pool: str) -> Array:
     with torch.inference_mode():
         measures = metric.weighting(metric.units(metric.encoder.encode(texts, metric.layers)))
         points = measures.points.double().cpu()
-    found = []
+    rows = []
     for first, last in zip(measures.offsets[:-1], measures.offsets[1:], strict=True):
         weights = torch.as_tensor(measures.weights[first:last])[:, None]
         here = points[first:last] if first < last else points.new_zeros((1, points.shape[1]))
-        found.append(POOLS[pool](here, weights if first < last else torch.ones(1, 1)))
-    stacked: Array = torch.stack(found).numpy()
+        rows.append(POOLS[pool](here, weights if first < last else torch.ones(1, 1)))
+    stacked: Array = torch.stack(rows).numpy()
     return stacked
 
 

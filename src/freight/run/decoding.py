@@ -131,7 +131,7 @@ def decode(
     """The choices of a stream of lists, as they come; see `mbr`.
 
     Every distinct text of a few lists is encoded once, then all their pairs are scored. `progress`
-    is told how many lists' worth of work has been done since the last time.
+    is called with how many lists' worth of work has been done since the last time.
     """
     size = size or ChunkSize()
     for group in _groups(lists, size.characters):
@@ -200,8 +200,8 @@ def _decide(
         asked.sort(axis=1)
     keys, back = np.unique(asked @ [len(place), 1], return_inverse=True)
     index = np.stack(np.divmod(keys, len(place)), axis=1)
-    told = (lambda part: progress(part * len(group))) if progress else None
-    values, flags = _utilities(scorer, list(place), index, told, most)
+    shared = (lambda part: progress(part * len(group))) if progress else None
+    values, flags = _utilities(scorer, list(place), index, shared, most)
     ends = np.cumsum([grid.size // 2 for grid in grids])[:-1]
     for one, grid, mine in zip(group, grids, np.split(back, ends), strict=True):
         matrix = values[mine].reshape(grid.shape[:2])
@@ -252,21 +252,21 @@ def _sides(
     scorer: PipelineScorer, texts: list[str], index: Array, progress: Progress | None
 ) -> list[tuple[Cloud, Measures, Measures]]:
     """Every text as each part of the metric sees it, as a hypothesis and as a reference."""
-    found: dict[int, tuple[Cloud, Measures, Measures]] = {}
-    told: list[float] = []
+    sides: dict[int, tuple[Cloud, Measures, Measures]] = {}
+    done: list[float] = []
 
-    def tell(share: float) -> None:
-        told.append(share)
+    def report(share: float) -> None:
+        done.append(share)
         if progress:
             progress(share)
 
     whole = Chunk(texts, index, np.arange(len(index)))
-    for encoded in encode_chunk(scorer.parts, whole, {}, tell):
+    for encoded in encode_chunk(scorer.parts, whole, {}, report):
         for k, cloud in encoded.clouds(scorer.parts):
-            found[k] = cloud, *weigh(scorer.parts[k], cloud)
+            sides[k] = cloud, *weigh(scorer.parts[k], cloud)
     if scorer.parts:
-        tell(1.0 - sum(told))
-    return [found[k] for k in range(len(scorer.parts))]
+        report(1.0 - sum(done))
+    return [sides[k] for k in range(len(scorer.parts))]
 
 
 def _expected(values: Array, weights: Array, itself: bool) -> Array:

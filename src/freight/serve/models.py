@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, Literal, Never
 
 from freight.core.scorers import PipelineScorer
-from freight.core.sweep_cache import Memories
+from freight.core.sweep_cache import SharedEncodings
 from freight.core.types import Encoder, device_of
 from freight.encoders import DISTILLED, EMBEDDED, encoder, is_static
 from freight.encoders.cache import MemoryCached
@@ -66,7 +66,7 @@ class ServedEncoder:
     given: str | Encoder
     depth: int
 
-    def remembering(self, memory: int) -> ServedEncoder:
+    def wrap(self, memory: int) -> ServedEncoder:
         """The same, remembering what it has encoded: a text is often sent again."""
         if isinstance(self.given, str):
             return self
@@ -88,12 +88,12 @@ class ServedModels:
         memory: int = 2**28,
         own_metrics: Sequence[str] = (),
     ) -> None:
-        self.encoders = {one.name: one.remembering(memory) for one in encoders}
+        self.encoders = {one.name: one.wrap(memory) for one in encoders}
         usable = [name for name in (*list_metrics(), *own_metrics) if _works(name)]
         self._sources = {_public_name(name): name for name in usable}
         self.metrics = {name: find_metric(source).summary for name, source in self._sources.items()}
         self._texts = idf_texts
-        self._memories = Memories(memory)
+        self._memories = SharedEncodings(memory)
         self._scorers: OrderedDict[RequestedMetric, PipelineScorer] = OrderedDict()
 
     def requested_metric(
@@ -175,7 +175,7 @@ class ServedModels:
                     " set idf to null where the metric has it, or start the service with --idf FILE"
                 )
             scorer = scorer.fit(self._texts, self._texts, "the service's texts")
-        return self._memories.remembering(scorer)
+        return self._memories.wrap(scorer)
 
     def _describe(self, name: str, about: str) -> dict[str, Any]:
         source = self._sources[name]

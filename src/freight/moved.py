@@ -1,0 +1,108 @@
+"""Import paths that have moved: they still work in this release, with a warning.
+
+An old path becomes a module whose names are looked up where they live now. Delete this file, its
+test and its two lines in `freight/__init__.py` in the next minor release.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+MOVED = {
+    "catalogue": "metrics",
+    "clouds": "core.types",
+    "comparing": "explain.comparison",
+    "costs": "core.costs",
+    "data.places": "data.corpus",
+    "decoding": "run.decoding",
+    "doctor": "cli.doctor",
+    "encoding": "encoders",
+    "encoding.words": "encoders.words",
+    "explanations": "explain.explanation",
+    "features": "learn.text_features",
+    "interop.cards": "interop.evaluate",
+    "judge.cache": "judge.scores",
+    "judge.grid": "judge.search",
+    "judge.paired": "judge.systems",
+    "judge.raters": "judge.annotation",
+    "judge.sample": "judge.annotation",
+    "judge.standings": "judge.systems",
+    "judge.tune": "judge.tuning",
+    "languages": "data.languages",
+    "metric": "core.metric",
+    "pairings": "core.pairings",
+    "pictures": "explain.explanation",
+    "readouts": "core.readouts",
+    "rehearsal": "core.sweep_cache",
+    "report.leaderboard": "report.export",
+    "results": "core.result",
+    "run.local": "run.local_engine",
+    "run.on_ray": "run.ray_engine",
+    "run.summary": "run.shards",
+    "scoring": "core.pipeline",
+    "solvers": "transport.solvers",
+    "train": "learn",
+    "types": "transport.types",
+    "units": "core.units",
+    "weightings": "core.weightings",
+}
+"""By old module, the module that has most of its names."""
+
+RENAMED: dict[str, str] = {}
+"""By old module and name, the full new name where that differs."""
+
+
+class OldPaths(MetaPathFinder):
+    """Finds the modules that have moved; asked only where nothing else is found."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The alias of an old path."""
+        package, _, name = fullname.partition(".")
+        known = package == "freight" and name in MOVED
+        return ModuleSpec(fullname, _Alias(name), is_package=True) if known else None
+
+
+class _Alias(Loader):
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Warn, and look names up where they are now."""
+        warnings.warn(
+            f"freight.{self.name} has moved to freight.{MOVED[self.name]}; the old path goes in the"
+            " next minor release",
+            FutureWarning,
+            stacklevel=_importer(),
+        )
+        vars(module)["__getattr__"] = self._look_up
+
+    def _look_up(self, name: str) -> Any:
+        home, renamed = f"freight.{MOVED[self.name]}", name
+        if f"{self.name}.{name}" in RENAMED:
+            home, _, renamed = f"freight.{RENAMED[f'{self.name}.{name}']}".rpartition(".")
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(import_module(home), renamed)
+
+
+def _importer() -> int:
+    """How many frames up the line is that imports: the first outside the import system."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and (level == 1 or "importlib" in frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def install() -> None:
+    """Make the old paths importable."""
+    if not any(isinstance(finder, OldPaths) for finder in sys.meta_path):
+        sys.meta_path.append(OldPaths())
