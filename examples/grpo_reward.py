@@ -1,10 +1,10 @@
-"""Train a tiny language model by a Freight metric as the reward: TRL's GRPO, or RLOO.
+"""Train a tiny language model with a Freight metric as the reward: TRL's GRPO, or RLOO.
 
     python examples/grpo_reward.py [--steps 60] [--trainer grpo|rloo] [--encoder embedded]
 
-The model (a Llama of one layer, at random) and its tokenizer (a few dozen words) are made on the
-spot: nothing is fetched, and a CPU will do. It is asked to say in English what the prompt says in
-German, and says anything at first. Prints the mean reward as it rises, and what is said in the end.
+The model (a Llama of one layer with random weights) and its tokenizer (a few dozen words) are made
+on the spot: nothing is downloaded, and a CPU is enough. It is to say in English what the prompt
+says in German. Prints the mean reward as it rises, and the answers after training.
 """
 
 import argparse
@@ -34,7 +34,7 @@ SHOWN = 6
 
 
 def main() -> None:
-    """Train, and print what came of it."""
+    """Train, and print the rewards and the answers."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--trainer", choices=TRAINERS, default="grpo")
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def tiny_tokenizer() -> Any:
-    """One token a word of the pairs, and three special ones."""
+    """One token per word of the pairs, and three special ones."""
     words = sorted({word for pair in PAIRS.items() for text in pair for word in text.split()})
     vocabulary = {word: k for k, word in enumerate(["<pad>", "<eos>", "<unk>", *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
@@ -64,7 +64,7 @@ def tiny_tokenizer() -> Any:
 
 
 def tiny_model(tokenizer: Any, seed: int) -> Any:
-    """A causal language model of some ten thousand weights, none of them trained."""
+    """A causal language model with some ten thousand random weights."""
     torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
@@ -112,25 +112,25 @@ def train(
             gradient_checkpointing=False,
             seed=seed,
         )
-        found = kind(
+        instance = kind(
             model=model,
             reward_funcs=score,
             args=config,
             train_dataset=Dataset.from_list(rows),
             processing_class=tokenizer,
         )
-        found.remove_callback(PrinterCallback)
-        found.train()
+        instance.remove_callback(PrinterCallback)
+        instance.train()
     name = f"rewards/{score.__name__}/mean"
-    return [entry[name] for entry in found.state.log_history if name in entry]
+    return [entry[name] for entry in instance.state.log_history if name in entry]
 
 
 def answer(model: Any, tokenizer: Any, prompt: str) -> str:
-    """What the model says, without chance."""
-    given = tokenizer(prompt, return_tensors="pt", return_token_type_ids=False)
+    """The answer of the model, decoded greedily."""
+    inputs = tokenizer(prompt, return_tensors="pt", return_token_type_ids=False)
     with torch.inference_mode():
-        said = model.generate(**given, max_new_tokens=4, do_sample=False)
-    words = said[0, given["input_ids"].shape[1] :]
+        output = model.generate(**inputs, max_new_tokens=4, do_sample=False)
+    words = output[0, inputs["input_ids"].shape[1] :]
     return str(tokenizer.decode(words, skip_special_tokens=True))
 
 

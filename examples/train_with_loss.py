@@ -1,14 +1,14 @@
-"""Train a small writer by cross-entropy alone, and with a transport loss beside it.
+"""Train a small generator with cross-entropy alone, and with a transport loss added.
 
     python examples/train_with_loss.py [--vectors static:FILE] [--loss lazy-emd] [-o curve.svg]
 
-The writer turns five facts (who, did, what, where, when) into a sentence, all words at once. The
-same facts may be told in several orders and by several words, and a corpus shows one telling of
-each. Cross-entropy compares place by place: where tellings differ in order it asks for a bit of
-every word at a place, and the writer says one thing twice and another not at all. Transport
-compares heaps of words: it asks that everything be said once, wherever, and takes a synonym for
-almost the same. The two arms have the same data, start, batches and steps; what is held out are
-facts that were never seen together, with six tellings of each for references.
+The generator turns five facts (who, did, what, where, when) into a sentence, all words at once.
+The same facts can be worded in several orders and with synonyms, and the corpus has one wording of
+each. Cross-entropy compares position by position: if wordings differ in order it asks for a bit of
+every word at a position, and the generator says one thing twice and omits another. Transport
+compares measures over words: everything has to be said once, at any position, and a synonym costs
+little. Both variants have the same data, initial weights, batches and steps; the test set has facts
+that were never seen together in training, with six wordings of each as references.
 """
 
 import argparse
@@ -67,10 +67,10 @@ SLOTS: tuple[tuple[tuple[str, ...], ...], ...] = (
         ("on sunday",),
     ),
 )
-"""For each slot what it may hold, and the ways of saying that."""
+"""For each slot its values, and the ways to word each value."""
 ORDERS = ((0, 1, 2, 3, 4), (4, 0, 1, 2, 3), (3, 0, 1, 2, 4), (4, 3, 0, 1, 2))
-PLACES, WIDTH, PAD = 12, 48, 0
-RATE, ROWS, LOOKS, SHARE = 2e-3, 32, 5, 3.0
+POSITIONS, WIDTH, PAD = 12, 48, 0
+RATE, ROWS, TESTS, SHARE = 2e-3, 32, 5, 3.0
 ALONE, BOTH = "cross-entropy", "cross-entropy + transport"
 MEASURES = {"distance": "↓", "chrf": "↑", "bleu": "↑"}
 TITLES = {"distance": "lazy-emd objective", "chrf": "chrF", "bleu": "BLEU"}
@@ -83,14 +83,14 @@ LOSSES: dict[str, Callable[[], Loss]] = {
 
 
 class Corpus(NamedTuple):
-    """Facts (row, slot), and the words of one telling each (row, place)."""
+    """Facts (row, slot), and the words of one wording of each (row, position)."""
 
     facts: Tensor
     words: Tensor
 
 
 class Point(NamedTuple):
-    """What the held-out sentences score after some steps."""
+    """The scores of the test set after some steps."""
 
     step: int
     distance: float
@@ -98,8 +98,8 @@ class Point(NamedTuple):
     bleu: float
 
 
-class Writer(torch.nn.Module):
-    """All words of a sentence at once: places that attend to the facts, and to each other."""
+class Generator(torch.nn.Module):
+    """All words of a sentence at once: positions that attend to the facts, and to each other."""
 
     offsets: Tensor
 
@@ -108,120 +108,121 @@ class Writer(torch.nn.Module):
         offsets = np.cumsum([0, *(len(slot) for slot in SLOTS)])
         self.register_buffer("offsets", torch.as_tensor(offsets[:-1]))
         self.facts = torch.nn.Embedding(int(offsets[-1]), WIDTH)
-        self.places = torch.nn.Parameter(torch.randn(PLACES, WIDTH))
+        self.positions = torch.nn.Parameter(torch.randn(POSITIONS, WIDTH))
         layer = torch.nn.TransformerDecoderLayer(WIDTH, 4, 2 * WIDTH, dropout=0.0, batch_first=True)
         self.body = torch.nn.TransformerDecoder(layer, 2)
         self.head = torch.nn.Linear(WIDTH, words)
 
     def forward(self, facts: Tensor) -> Tensor:
-        """Logits (row, place, word)."""
+        """Logits (row, position, word)."""
         known = self.facts(facts + self.offsets)
-        logits: Tensor = self.head(self.body(self.places.expand(len(facts), -1, -1), known))
+        logits: Tensor = self.head(self.body(self.positions.expand(len(facts), -1, -1), known))
         return logits
 
 
 def vocabulary() -> list[str]:
-    """The padding, and every word of the grammar."""
-    ways = (way for slot in SLOTS for said in slot for way in said)
-    return ["", *sorted({word for way in ways for word in way.split()})]
+    """The padding, and every word of the wordings."""
+    wordings = (wording for slot in SLOTS for value in slot for wording in value)
+    return ["", *sorted({word for wording in wordings for word in wording.split()})]
 
 
-def tell(facts: Sequence[int], rng: np.random.Generator) -> str:
-    """One telling of some facts: an order and words at random."""
-    said = [SLOTS[slot][fact] for slot, fact in enumerate(facts)]
-    return " ".join(str(rng.choice(said[slot])) for slot in ORDERS[rng.integers(len(ORDERS))])
+def put_into_words(facts: Sequence[int], rng: np.random.Generator) -> str:
+    """One wording of some facts: a random order and random synonyms."""
+    wordings = [SLOTS[slot][fact] for slot, fact in enumerate(facts)]
+    order = ORDERS[rng.integers(len(ORDERS))]
+    return " ".join(str(rng.choice(wordings[slot])) for slot in order)
 
 
-def corpora(train: int, test: int, seed: int) -> tuple[Corpus, Tensor, list[list[str]]]:
-    """A training corpus; held-out facts, and six tellings of each."""
+def make_corpora(train: int, test: int, seed: int) -> tuple[Corpus, Tensor, list[list[str]]]:
+    """A training corpus; the facts of the test set, and six wordings of each."""
     rng = np.random.default_rng(seed)
     every = np.array(list(product(*(range(len(slot)) for slot in SLOTS))))
     drawn = every[rng.permutation(len(every))[: train + test]]
-    place = {word: k for k, word in enumerate(vocabulary())}
-    words = torch.full((train, PLACES), PAD)
+    number = {word: k for k, word in enumerate(vocabulary())}
+    words = torch.full((train, POSITIONS), PAD)
     for row, facts in enumerate(drawn[:train]):
-        numbers = [place[word] for word in tell(facts, rng).split()]
+        numbers = [number[word] for word in put_into_words(facts, rng).split()]
         words[row, : len(numbers)] = torch.tensor(numbers)
-    refs = [[tell(facts, rng) for _ in range(6)] for facts in drawn[train:]]
+    refs = [[put_into_words(facts, rng) for _ in range(6)] for facts in drawn[train:]]
     return Corpus(torch.as_tensor(drawn[:train]), words), torch.as_tensor(drawn[train:]), refs
 
 
-def transport(loss: Loss, logits: Tensor, words: Tensor, vectors: Tensor) -> Tensor:
+def transport_loss(loss: Loss, logits: Tensor, words: Tensor, vectors: Tensor) -> Tensor:
     """The loss between expected word vectors and the reference's, and between pairs of words.
 
-    A place weighs as much as it is likely to hold a word at all. Pairs of neighbours keep together
-    what belongs together, wherever in the sentence it stands.
+    The mass of a position is the probability that it holds a word at all. Pairs of neighbours keep
+    phrases together, wherever in the sentence they are.
     """
-    odds = logits.softmax(-1)
-    there = 1.0 - odds[..., PAD]
-    hyp = normalize(odds[..., 1:] @ vectors[1:], dim=-1)
-    ref, real = vectors[words], words != PAD
-    single: Tensor = loss(hyp, ref, None, real, there)
-    couples = [torch.cat((side[:, :-1], side[:, 1:]), -1) for side in (hyp, ref)]
-    double: Tensor = loss(*couples, None, real[:, 1:], there[:, :-1] * there[:, 1:])
+    probabilities = logits.softmax(-1)
+    mass = 1.0 - probabilities[..., PAD]
+    hyp = normalize(probabilities[..., 1:] @ vectors[1:], dim=-1)
+    ref, mask = vectors[words], words != PAD
+    single: Tensor = loss(hyp, ref, None, mask, mass)
+    bigrams = [torch.cat((side[:, :-1], side[:, 1:]), -1) for side in (hyp, ref)]
+    double: Tensor = loss(*bigrams, None, mask[:, 1:], mass[:, :-1] * mass[:, 1:])
     return single + double
 
 
-def train(writing: "Held", loss: Loss, share: float, steps: int, seed: int) -> list[Point]:
-    """Train a writer, looking five times; `share` is the weight of the transport loss, or 0."""
+def train(task: "Task", loss: Loss, share: float, steps: int, seed: int) -> list[Point]:
+    """Train a generator and test it five times; `share` is the weight of the transport loss."""
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
-    writer = Writer(len(writing.vectors))
-    optimiser = torch.optim.Adam(writer.parameters(), RATE)
-    corpus, curve = writing.corpus, []
+    generator = Generator(len(task.vectors))
+    optimiser = torch.optim.Adam(generator.parameters(), RATE)
+    corpus, curve = task.corpus, []
     for step in range(1, steps + 1):
         rows = torch.as_tensor(rng.choice(len(corpus.words), ROWS))
-        logits, words = writer(corpus.facts[rows]), corpus.words[rows]
+        logits, words = generator(corpus.facts[rows]), corpus.words[rows]
         value = cross_entropy(logits.flatten(0, 1), words.flatten())
         if share:
-            value = value + share * transport(loss, logits, words, writing.vectors)
+            value = value + share * transport_loss(loss, logits, words, task.vectors)
         optimiser.zero_grad()
         value.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
-        if step % max(steps // LOOKS, 1) == 0:
-            curve.append(writing.look(writer, step))
+        if step % max(steps // TESTS, 1) == 0:
+            curve.append(task.test(generator, step))
     return curve
 
 
-class Held:
-    """A corpus to train on, and what is held out of it, with the metrics that look at that."""
+class Task:
+    """A corpus to train on and a test set, with the metrics that score it."""
 
     def __init__(self, vectors: str, rows: int, seed: int) -> None:
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
 
         self.words = vocabulary()
-        self.corpus, self.facts, self.refs = corpora(rows, 100, seed)
-        self.vectors = embedded(vectors, self.words)
-        self.ours = freight.load("lazy-emd", encoder=vectors, readout="objective")
-        self.theirs = CHRF(), BLEU()
+        self.corpus, self.facts, self.refs = make_corpora(rows, 100, seed)
+        self.vectors = unit_vectors(vectors, self.words)
+        self.lazy_emd = freight.load("lazy-emd", encoder=vectors, readout="objective")
+        self.lexical = CHRF(), BLEU()
 
-    def look(self, writer: Writer, step: int) -> Point:
-        """Score the likeliest word at every place of the held-out sentences."""
+    def test(self, generator: Generator, step: int) -> Point:
+        """Score the likeliest word at every position of the test sentences."""
         with torch.no_grad():
-            best = writer(self.facts).argmax(-1).tolist()
+            best = generator(self.facts).argmax(-1).tolist()
         hyps = [" ".join(self.words[k] for k in row if k != PAD) for row in best]
-        turned = [list(column) for column in zip(*self.refs, strict=True)]
-        ours = self.ours.score(hyps, self.refs).system["objective"]
-        chrf, bleu = (metric.corpus_score(hyps, turned).score for metric in self.theirs)
-        return Point(step, float(ours), chrf, bleu)
+        transposed = [list(column) for column in zip(*self.refs, strict=True)]
+        distance = self.lazy_emd.score(hyps, self.refs).system["objective"]
+        chrf, bleu = (metric.corpus_score(hyps, transposed).score for metric in self.lexical)
+        return Point(step, float(distance), chrf, bleu)
 
 
-def embedded(vectors: str, words: Sequence[str]) -> Tensor:
-    """Unit vectors of the words; the padding's is 0."""
-    found = freight.encoder(vectors).encode(words, (0,))
-    table = torch.zeros(len(words), found.layers.shape[2])
-    table[torch.as_tensor(found.owner)] = normalize(found.layers[:, 0].float(), dim=-1)
+def unit_vectors(vectors: str, words: Sequence[str]) -> Tensor:
+    """Unit vectors of the words; that of the padding is 0."""
+    cloud = freight.encoder(vectors).encode(words, (0,))
+    table = torch.zeros(len(words), cloud.layers.shape[2])
+    table[torch.as_tensor(cloud.owner)] = normalize(cloud.layers[:, 0].float(), dim=-1)
     return table
 
 
 def show(curves: dict[str, list[list[Point]]]) -> Table:
-    """What each arm comes to at the last step: the mean over the seeds, and every seed."""
+    """The scores of each variant at the last step: the mean over the seeds, and every seed."""
     table = Table("at the last step", *curves)
     for name, better in MEASURES.items():
         cells = []
-        for arm in curves.values():
-            ends = [getattr(curve[-1], name) for curve in arm]
+        for variant in curves.values():
+            ends = [getattr(curve[-1], name) for curve in variant]
             each = " ".join(f"{x:.{3 if better == '↓' else 1}f}" for x in ends)
             cells.append(f"{np.mean(ends):.{3 if better == '↓' else 1}f}  ({each})")
         table.add_row(f"{name} {better}", *cells)
@@ -229,16 +230,16 @@ def show(curves: dict[str, list[list[Point]]]) -> Table:
 
 
 def draw(curves: dict[str, list[list[Point]]], path: Path) -> None:
-    """A panel a measure: every seed a thin line, their mean a thick one."""
+    """One panel per measure: every seed a thin line, their mean a thick one."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3), layout="constrained")
     for axes, (name, better) in zip(figure.subplots(1, 3), MEASURES.items(), strict=True):
-        for (arm, several), colour in zip(curves.items(), ("#b2591b", "#1b6cb2"), strict=True):
+        for (variant, several), colour in zip(curves.items(), ("#b2591b", "#1b6cb2"), strict=True):
             steps = [point.step for point in several[0]]
             values = np.array([[getattr(point, name) for point in curve] for curve in several])
             axes.plot(steps, values.T, color=colour, linewidth=0.7, alpha=0.5)
-            axes.plot(steps, values.mean(axis=0), color=colour, linewidth=2, label=arm)
+            axes.plot(steps, values.mean(axis=0), color=colour, linewidth=2, label=variant)
         axes.set_title(f"{TITLES[name]} {better}", fontsize=10)
         axes.set_xlabel("step")
         axes.spines[["top", "right"]].set_visible(False)
@@ -248,7 +249,7 @@ def draw(curves: dict[str, list[list[Point]]], path: Path) -> None:
 
 
 def main(given: Sequence[str] | None = None) -> dict[str, list[list[Point]]]:
-    """Train both arms for every seed, print the table, draw the curves."""
+    """Train both variants for every seed, print the table, draw the curves."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--vectors", default="distilled", help="distilled, or static:FILE")
     parser.add_argument("--loss", choices=LOSSES, default="lazy-emd")
@@ -260,10 +261,10 @@ def main(given: Sequence[str] | None = None) -> dict[str, list[list[Point]]]:
     arguments = parser.parse_args(given)
     curves: dict[str, list[list[Point]]] = {ALONE: [], BOTH: []}
     for seed in range(arguments.seeds):
-        held = Held(arguments.vectors, arguments.rows, seed)
+        task = Task(arguments.vectors, arguments.rows, seed)
         loss = LOSSES[arguments.loss]()
-        for arm, share in ((ALONE, 0.0), (BOTH, arguments.share)):
-            curves[arm].append(train(held, loss, share, arguments.steps, seed))
+        for variant, share in ((ALONE, 0.0), (BOTH, arguments.share)):
+            curves[variant].append(train(task, loss, share, arguments.steps, seed))
     Console().print(show(curves))
     if arguments.output:
         draw(curves, arguments.output)

@@ -1,11 +1,11 @@
-"""WRDScore's experiment: do scores of method names come near what people say of them?
+"""WRDScore's experiment: do scores of method names agree with human ratings?
 
     python examples/wrdscore_experiment.py --java src.zip [FOLDER ...] [--files] [--clip]
 
 Trains the paper's two embeddings on the names of the methods in Java sources (src.zip comes with a
 JDK; Debian has it in openjdk-17-source), and with --files the one of its released code, on whole
-files. Scores the 150 pairs in $FREIGHT_DATA/data/wrdscore.jsonl.gz, and compares with the people's
-mean score / 10. Without --java only vectors that are there already take part.
+files. Scores the 150 pairs in $FREIGHT_DATA/data/wrdscore.jsonl.gz, and compares with the mean
+human rating / 10. Without --java only vectors that need no training are compared.
 """
 
 import argparse
@@ -24,6 +24,7 @@ from freight.data.judgement_files import read_judgements
 from freight.judge.correlation import CORRELATIONS
 from freight.judge.error import mae, mse, rescale
 from freight.transport.types import Array
+from java_methods import method_names
 
 DATA = Path(os.environ.get("FREIGHT_DATA", Path(__file__).parents[2] / "shared"))
 PUBLISHED = {"ROUGE-1, published": (0.0817, 0.2213), "WRDScore, published": (0.0678, 0.1891)}
@@ -32,8 +33,8 @@ REFS = ["size", "advance", "update image"]
 F1 = [0.7632, 0.7132, 0.5158]
 """Pairs of the paper that have no word in common."""
 
-INSTEAD = "default"
-"""The word that stands for unknown ones in the released code."""
+STAND_IN = "default"
+"""The word whose vector unknown words take in the released code."""
 
 
 def main() -> None:
@@ -43,7 +44,9 @@ def main() -> None:
     parser.add_argument("--files", action="store_true", help="train on whole files too: slow")
     parser.add_argument("--clip", action="store_true", help="cut cosines at 0")
     parser.add_argument("--encoding", default="utf-8", help="of the sources; try latin-1")
-    parser.add_argument("--threads", type=int, default=1, help="more are quicker, but not exact")
+    parser.add_argument(
+        "--threads", type=int, default=1, help="more are faster, but not deterministic"
+    )
     parser.add_argument("-o", "--output", type=Path, help="a folder to keep the vectors in")
     arguments = parser.parse_args()
     console = Console()
@@ -58,44 +61,47 @@ def main() -> None:
 def embeddings(
     arguments: argparse.Namespace, folder: Path, console: Console
 ) -> Iterator[tuple[str, Encoder]]:
-    """Encoders by name: those that are there, and those that are trained here."""
+    """Encoders by name: those that need no training, and those that are trained here."""
     yield "distilled (the default)", freight.encoder("distilled", lang="code")
     glove = DATA / "vectors/glove.100d.60k.bin"
     files = {"GloVe": glove} if glove.is_file() else {}
     if arguments.java:
-        files |= dict(trained(arguments, folder, console))
+        files |= dict(train_embeddings(arguments, folder, console))
     for name, path in files.items():
         yield name, freight.encoder(f"static:{path}", lang="code")
         try:
-            standing = freight.encoder(f"static:{path}", lang="code", unknown=INSTEAD)
+            standing = freight.encoder(f"static:{path}", lang="code", unknown=STAND_IN)
             standing.encode(["a"], [0])
         except freight.InvalidInput:
             continue
-        yield f"{name}, unknown = {INSTEAD!r}", standing
+        yield f"{name}, unknown = {STAND_IN!r}", standing
 
 
-def trained(
+def train_embeddings(
     arguments: argparse.Namespace, folder: Path, console: Console
 ) -> Iterator[tuple[str, Path]]:
     """The paper's embeddings (a) and (b), and (b) as the released code trains it."""
-    names = learn.read_corpus(arguments.java, "java-names", encoding=arguments.encoding)
+    sources: dict[str, str] = {"lang": "code", "glob": "*.java", "encoding": arguments.encoding}
+    names = learn.read_corpus(arguments.java, method_names, **sources)
     console.print(f"{names.texts:,} method names, {names.tokens:,} words")
     learn.cooccurrence(names).save(folder / "names-cooccurrence.kv")
     yield "(a) co-occurrence, names", folder / "names-cooccurrence.kv"
     learn.word2vec(names, threads=arguments.threads).save(folder / "names-word2vec.kv")
     yield "(b) Word2Vec, names", folder / "names-word2vec.kv"
     if arguments.files:
-        whole = learn.read_corpus(arguments.java, "java-files", encoding=arguments.encoding)
+        whole = learn.read_corpus(arguments.java, "files", **sources)
         console.print(f"{whole.texts:,} whole files, {whole.tokens:,} words")
         learn.word2vec(whole, threads=arguments.threads).save(folder / "files-word2vec.kv")
         yield "(b) Word2Vec, whole files", folder / "files-word2vec.kv"
 
 
 def agreement(encoders: dict[str, Encoder], clip: bool) -> Table:
-    """How far each variant is from people, and how alike they order the pairs."""
+    """Errors of each variant against the human ratings, and correlations with them."""
     pairs = read_judgements(DATA / "data/wrdscore.jsonl.gz")
     human = rescale(pairs.human["score"], 0, 10)
-    table = Table("vectors", "metric", title=f"{len(pairs.hyps)} pairs of names against people")
+    table = Table(
+        "vectors", "metric", title=f"{len(pairs.hyps)} pairs of names against human ratings"
+    )
     for name in ("MSE", "MAE", "Pearson", "Spearman", "Kendall"):
         table.add_column(name, justify="right")
     for name, errors in PUBLISHED.items():
@@ -120,7 +126,7 @@ def figures(scores: Array, human: Array) -> Iterator[str]:
 
 
 def examples(encoders: dict[str, Encoder]) -> Table:
-    """What `wrd-score` says where ROUGE-1 is 0."""
+    """Scores of `wrd-score` for pairs whose ROUGE-1 is 0."""
     pairs = (f"{ref} / {hyp}" for hyp, ref in zip(HYPS, REFS, strict=True))
     table = Table("vectors", *pairs, title="f1 of wrd-score where ROUGE-1 is 0")
     table.add_row("published", *(f"{score:.4f}" for score in F1))

@@ -1,4 +1,4 @@
-"""What paraphrase.yaml does with answers: three metrics, scored in one pass when all are in."""
+"""The functions of paraphrase.yaml: three metrics that score all answers in one pass."""
 
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,14 @@ from freight.interop.lm_eval import Answers
 answers = Answers(
     {
         "freight": freight.load("freight"),
-        "unmoved": freight.load("lazy-emd", column="objective"),
+        "lazy_emd": freight.load("lazy-emd", column="objective"),
         "bleu": freight.load("bleu"),
     },
     refs="paraphrases",
 )
 process_results = answers.process_results
-house_score = answers.aggregation("freight")
-unmoved_price = answers.aggregation("unmoved")
+freight_score = answers.aggregation("freight")
+lazy_emd_objective = answers.aggregation("lazy_emd")
 corpus_bleu = answers.aggregation("bleu")
 
 

@@ -54,7 +54,8 @@ def test_names_of_methods(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "src.zip", "w") as archive:
         archive.writestr("A.java", "class A { int getSize() { return 1; } void setSize() { } }")
     out = tmp_path / "names.npz"
-    arguments = ["--take", "java-names", "-o", str(out), "--dim", "2"]
+    take = f"{Path(__file__).parents[2]}/examples/java_methods.py:method_names"
+    arguments = ["--take", take, "--lang", "code", "-o", str(out), "--dim", "2"]
     done = CliRunner().invoke(app, ["train", "cooccurrence", str(tmp_path / "src.zip"), *arguments])
     assert done.exit_code == 0, done.output
     cloud = freight.encoder(f"static:{out}", lang="code").encode(["getSize"], [0])
@@ -72,7 +73,7 @@ MISTAKES = {
     "no zip": (["bad.zip"], "bad.zip is not a whole zip file"),
     "no gzip": (["bad.gz"], "bad.gz is not a whole gzip file"),
     "glob": (["inner", "--glob", "*.java"], "the folder inner holds no file *.java"),
-    "take": (["texts.txt", "--take", "words"], "there is lines, files, java-names, java-files"),
+    "take": (["texts.txt", "--take", "words"], "there is lines, files, or FILE.py:FUNCTION"),
     "rare": (["texts.txt", "--min-count", "9"], "lower --min-count"),
     "stdin twice": (["-", "-"], "give - once only"),
 }

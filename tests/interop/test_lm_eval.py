@@ -19,7 +19,7 @@ ANSWERS = ["a cat sits", "the dog ran"]
 
 def answers() -> Answers:
     metrics = {
-        "moved": freight.load("lazy-emd", encoder="hashed"),
+        "lazy": freight.load("lazy-emd", encoder="hashed"),
         "recall": freight.load("bert-score", encoder="hashed", column="recall"),
         "bleu": freight.load("bleu"),
     }
@@ -31,7 +31,7 @@ def test_aggregations_score_the_corpus() -> None:
     processed = [task.process_results(doc, [a]) for doc, a in zip(DOCS, ANSWERS, strict=True)]
     refs = [["a cat sat", "a cat was sitting"], ["the dog ran"]]
     for name, metric, column, settings in (
-        ("moved", "lazy-emd", "transport", {"encoder": "hashed"}),
+        ("lazy", "lazy-emd", "transport", {"encoder": "hashed"}),
         ("recall", "bert-score", "recall", {"encoder": "hashed"}),
         ("bleu", "bleu", "score", {}),
     ):
@@ -50,10 +50,10 @@ def test_all_metrics_are_scored_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(adapter, "score_together", counted)
     task = answers()
     processed = [task.process_results(doc, [a]) for doc, a in zip(DOCS, ANSWERS, strict=True)]
-    for name in ("moved", "recall", "bleu"):
+    for name in ("lazy", "recall", "bleu"):
         task.aggregation(name)([one[name] for one in processed])
     assert len(passes) == 1
-    task.aggregation("moved")([one["moved"] for one in processed[:1]])
+    task.aggregation("lazy")([one["lazy"] for one in processed[:1]])
     assert len(passes) == 2
 
 
@@ -69,7 +69,7 @@ def test_mistakes_are_named() -> None:
         answers().process_results({"sentence": "a"}, ["b"])
     with pytest.raises(freight.InvalidInput, match="take_first"):
         answers().process_results(DOCS[0], [["b", "c"]])
-    with pytest.raises(freight.InvalidInput, match="no metric 'f1'; there is moved"):
+    with pytest.raises(freight.InvalidInput, match="no metric 'f1'; there is lazy"):
         answers().aggregation("f1")
 
 
@@ -101,7 +101,7 @@ def test_the_example_runs() -> None:
     table = datasets.Dataset.from_json(str(EXAMPLE / "sentences.jsonl"))
     for key, metric, column in (
         ("freight", "freight", "score"),
-        ("unmoved", "lazy-emd", "objective"),
+        ("lazy_emd", "lazy-emd", "objective"),
         ("bleu", "bleu", "score"),
     ):
         result = freight.load(metric, column=column).score(table["sentence"], table["paraphrases"])

@@ -128,7 +128,7 @@ def test_it_pickles() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"metric": "mover-score"}, "weighs units by IDF"),
+        ({"metric": "mover-score"}, "weights units by IDF"),
         ({"metric": "chrf", "column": "f1"}, "no column 'f1'"),
         ({"metric": "chrf", "scale": (100, 0)}, r"rewards bad texts.*write scale=\(0, 100\)"),
         ({"metric": "ter", "scale": (0, 100)}, "lower is better"),

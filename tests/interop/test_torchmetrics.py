@@ -155,7 +155,7 @@ def test_mistakes_are_named() -> None:
         (lambda: metric.update(["a"], [[]]), r"target\[0\] is an empty list"),
         (lambda: metric.update(["a"], ["b", "c"]), "1 hypotheses but 2 references"),
         (lambda: FreightScore("emd", penalty=1), "emd has no parameter 'penalty'; there is"),
-        (lambda: FreightScore("yisi-1", encoder="hashed"), "has to learn IDF before"),
+        (lambda: FreightScore("yisi-1", encoder="hashed"), "needs IDF before the first batch"),
         (lambda: FreightScore(freight.load("bleu"), stem=True), "stem is set when a metric"),
     ):
         with pytest.raises(freight.InvalidInput, match=message) as caught:

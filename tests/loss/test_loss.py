@@ -1,4 +1,4 @@
-"""Losses are their metrics, blur aside; padding is nothing; gradients are right, and finite."""
+"""Losses equal their metrics up to epsilon, ignore padding, and have correct, finite gradients."""
 
 from collections.abc import Callable
 
@@ -20,9 +20,9 @@ MAKERS: dict[str, Callable[[], Loss]] = {
     "emd exact": lambda: Emd(0),
     "wrd": lambda: WrdScore(0.05),
     "bary": BaryScore,
-    "bary blurred": lambda: BaryScore(0.05),
+    "bary with epsilon": lambda: BaryScore(0.05),
     "freight": Freight,
-    "freight blurred": lambda: Freight(epsilon=0.02),
+    "freight with epsilon": lambda: Freight(epsilon=0.02),
 }
 every = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -64,7 +64,7 @@ def test_lazy_emd_is_the_metric() -> None:
         np.testing.assert_allclose(loss, result[readout], atol=1e-8)
 
 
-def test_emd_is_the_metric_within_its_blur() -> None:
+def test_emd_exceeds_the_metric_by_epsilon_at_most() -> None:
     hyp, ref = states(Emd())
     metric = freight.load("emd", encoder="hashed")
     exact = metric.score_measures(list(hyp.numpy()), list(ref.numpy()))["transport"]
@@ -73,10 +73,10 @@ def test_emd_is_the_metric_within_its_blur() -> None:
         over = Emd(epsilon, "none")(hyp, ref).numpy() - exact
         assert (over >= -1e-9).all()
         assert (over <= epsilon * np.log(4)).all()
-        assert over.max() > seen, "much blur is to be seen"
+        assert over.max() > seen, "a large epsilon shows"
 
 
-def test_wrd_score_comes_to_the_metric_as_the_blur_goes() -> None:
+def test_wrd_score_converges_to_the_metric_as_epsilon_goes_to_0() -> None:
     hyp, ref = states(WrdScore())
     sides = [[(x, np.linalg.norm(x, axis=-1)) for x in side.numpy()] for side in (hyp, ref)]
     exact = 1 - freight.load("wrd-score", encoder="hashed").score_measures(*sides)["f1"]
@@ -103,7 +103,7 @@ def encoded(metric: Metric, texts: list[str]) -> tuple[Tensor, Tensor]:
 def test_bary_score_and_freight_are_their_metrics() -> None:
     hyps, refs = map(list, zip(*TEXTS, strict=True))
     bary, house = (freight.load(name, encoder="hashed") for name in ("bary-score", "freight"))
-    for metric, loss in ((bary, BaryScore()), (house, Freight(join=house.weighting.pooling))):
+    for metric, loss in ((bary, BaryScore()), (house, Freight(pooling=house.weighting.pooling))):
         (hyp, there), (ref, due) = encoded(metric, hyps), encoded(metric, refs)
         found = per_row(loss)(hyp, ref, there, due).double().numpy()
         score = metric.score(hyps, refs)[metric.columns[0].name]
@@ -114,7 +114,7 @@ def test_bary_score_and_freight_are_their_metrics() -> None:
 
 @every
 @pytest.mark.parametrize("left", [False, True], ids=["right", "left and holes"])
-def test_padding_is_nothing(make: Callable[[], Loss], left: bool) -> None:
+def test_padding_changes_nothing(make: Callable[[], Loss], left: bool) -> None:
     loss = per_row(make())
     hyp, ref = states(loss)
     there, due = masks()
@@ -147,8 +147,8 @@ def test_gradients_match_finite_differences(make: Callable[[], Loss]) -> None:
     mask = torch.tensor([[1, 1, 1, 1], [1, 0, 1, 1]])
 
     def value(x: Tensor, y: Tensor) -> Tensor:
-        found: Tensor = loss(x, y, mask)
-        return found
+        values: Tensor = loss(x, y, mask)
+        return values
 
     assert torch.autograd.gradcheck(value, (hyp, ref), eps=1e-5, atol=1e-4, rtol=1e-3)
 
@@ -161,15 +161,15 @@ def test_weights_have_gradients_and_no_scale(make: Callable[[], Loss]) -> None:
     mass = torch.tensor(np.random.default_rng(2).exponential(size=(2, 4))).requires_grad_()
 
     def value(weights: Tensor) -> Tensor:
-        found: Tensor = loss(hyp, ref, hyp_weights=weights)
-        return found
+        values: Tensor = loss(hyp, ref, hyp_weights=weights)
+        return values
 
     torch.testing.assert_close(value(7.0 * mass), value(mass))
     assert (value(mass) - loss(hyp, ref)).abs().min() > 1e-4
     assert torch.autograd.gradcheck(value, (mass,), eps=1e-5, atol=1e-4, rtol=1e-3)
 
 
-def test_a_barycentre_of_unequal_masses_is_differentiated_through() -> None:
+def test_a_barycenter_of_unequal_masses_is_differentiated_through() -> None:
     loss = BaryScore(reduction="none")
     hyp, ref = (x.requires_grad_() for x in states(loss, 4, 3, rows=2, seed=3))
     mass = torch.tensor(np.random.default_rng(4).exponential(size=(2, 4)))
@@ -183,8 +183,8 @@ def test_a_barycentre_of_unequal_masses_is_differentiated_through() -> None:
     torch.testing.assert_close(loss(hyp, ref, hyp_weights=mass).detach(), wanted)
 
     def value(x: Tensor, y: Tensor) -> Tensor:
-        found: Tensor = loss(x, y, hyp_weights=mass)
-        return found
+        values: Tensor = loss(x, y, hyp_weights=mass)
+        return values
 
     assert torch.autograd.gradcheck(value, (hyp, ref), eps=1e-6, atol=1e-5, rtol=1e-3)
 
@@ -215,7 +215,7 @@ def test_odd_rows_have_finite_gradients(make: Callable[[], Loss]) -> None:
 
 
 @every
-def test_a_batch_of_nothing_is_worth_nothing(make: Callable[[], Loss]) -> None:
+def test_a_batch_of_empty_rows_has_loss_0(make: Callable[[], Loss]) -> None:
     loss = make()
     hyp, ref = states(loss)
     hyp.requires_grad_()
@@ -267,14 +267,14 @@ def test_without_a_gradient_and_elsewhere_it_is_the_same(
     torch.testing.assert_close(found.cpu().double(), wanted, rtol=0, atol=2e-5)
 
 
-def test_transport_alone_lets_go_of_what_is_far() -> None:
+def test_transport_falls_again_for_distant_words() -> None:
     angle = torch.tensor([0.3, 1.0, 1.5, 3.0])
     hyp = torch.stack((angle.cos(), angle.sin()), -1)[:, None]
     ref = torch.tensor([1.0, 0.0]).expand(4, 1, 2)
-    paid = LazyEmd(readout="transport", reduction="none")(hyp, ref)
-    priced = LazyEmd(reduction="none")(hyp, ref)
-    assert paid[1] > paid[3], "what is dearest is not moved"
-    assert (priced.diff() > 0).all()
+    transport = LazyEmd(readout="transport", reduction="none")(hyp, ref)
+    objective = LazyEmd(reduction="none")(hyp, ref)
+    assert transport[1] > transport[3], "the most expensive match transports the least"
+    assert (objective.diff() > 0).all()
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_transport_alone_lets_go_of_what_is_far() -> None:
     [
         (lambda x, y: LazyEmd(reduction="max"), "mean, sum, none"),
         (lambda x, y: LazyEmd(readout="flow"), "objective, transport"),
-        (lambda x, y: WrdScore(epsilon=0), "blur"),
+        (lambda x, y: WrdScore(epsilon=0), "positive epsilon"),
         (lambda x, y: LazyEmd()(x[0], y), "hyp_states has shape"),
         (lambda x, y: LazyEmd()(x[:, None], y), "hyp_states has shape"),
         (lambda x, y: LazyEmd()(x.long(), y), "floating"),
@@ -305,7 +305,7 @@ def test_refusals_name_culprit_and_cure(
         attempt(*states(LazyEmd()))
 
 
-def test_it_is_found_from_the_package_and_prints_what_it_is() -> None:
+def test_it_is_reached_from_the_package_and_prints_its_settings() -> None:
     assert freight.loss.LazyEmd is LazyEmd
     assert "loss" in dir(freight)
     assert "hyp=0.23" in repr(LazyEmd())

@@ -1,32 +1,66 @@
-"""A service in this process, over vectors that cost nothing; and a client of it."""
+"""One set of models and one service for all tests of this folder.
 
-import time
-from collections.abc import Iterator
+Models are over vectors that cost nothing. `client` calls the application directly; `service` is the
+same application behind a real HTTP server, in a thread of this process.
+"""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
+import uvicorn
 from starlette.testclient import TestClient
 
+from freight.serve import worker as worker_module
 from freight.serve.access import Access
 from freight.serve.app import create_app
-from freight.serve.jobs import Limits
+from freight.serve.messages import Limits
 from freight.serve.models import ServedModels, load_encoders
+from freight.serve.worker import Worker
 
 BASE = "http://127.0.0.1"
+SECRET = "a-token-of-enough-characters"
+FEW = ("freight", "lazy-emd", "emd", "bert-score", "std", "bleu")
+
+
+def wait_until_ready(worker: Worker) -> None:
+    """Wait until a worker has warmed up, however long that takes; fail if it dies."""
+    while not worker.warmed_up.wait(1):
+        assert worker._thread.is_alive(), "the worker has ended"
 
 
 @contextmanager
-def served(
+def open_client(
     models: ServedModels, limits: Limits | None = None, access: Access | None = None
 ) -> Iterator[TestClient]:
     """A client of a service that is ready."""
     app = create_app(models, access, limits, threads=1)
     with TestClient(app, base_url=BASE, raise_server_exceptions=False) as client:
-        deadline = time.monotonic() + 300
-        while not app.state.worker.working:
-            assert time.monotonic() < deadline, "the service does not become ready"
-            time.sleep(0.01)
+        wait_until_ready(app.state.worker)
         yield client
+
+
+@contextmanager
+def open_server(
+    models: ServedModels, limits: Limits | None = None, access: Access | None = None
+) -> Iterator[str]:
+    """The address of a service that is ready, behind a real HTTP server."""
+    app = create_app(models, access, limits, threads=1)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            wait_until_ready(app.state.worker)
+            yield f"{BASE}:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +69,65 @@ def light() -> ServedModels:
 
 
 @pytest.fixture(scope="session")
+def few() -> ServedModels:
+    """The same with few metrics, for tests that start a worker of their own."""
+    models = ServedModels(load_encoders(["hashed", "one-hot"], 256))
+    models.metrics = {name: models.metrics[name] for name in FEW}
+    return models
+
+
+@pytest.fixture(scope="session")
 def client(light: ServedModels) -> Iterator[TestClient]:
     limits = Limits(body=20_000, texts=20, characters=1000, seconds=300)
-    with served(light, limits) as found:
-        yield found
+    with open_client(light, limits) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def service(light: ServedModels) -> Iterator[str]:
+    with open_server(light, Limits(characters=300, seconds=300)) as address:
+        yield address
+
+
+class Gate:
+    """Holds calls of a function until it is opened, and tells when the first has come."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.entered, self.opened = threading.Event(), threading.Event()
+
+    def __call__(self, *arguments: Any) -> Any:
+        self.entered.set()
+        assert self.opened.wait(600), "nobody opened the gate"
+        return self._function(*arguments)
+
+
+@pytest.fixture
+def scoring_gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    """Scoring waits until the test lets it go on."""
+    gate = Gate(worker_module.score_together)
+    monkeypatch.setattr(worker_module, "score_together", gate)
+    yield gate
+    gate.opened.set()
+
+
+@pytest.fixture
+def expiring(scoring_gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    """Every deadline passes as soon as scoring has begun; the gate before scoring."""
+
+    async def expire(_: Worker, answer: asyncio.Future[Any]) -> Any:
+        await asyncio.to_thread(scoring_gate.entered.wait)
+        answer.cancel()
+        raise TimeoutError
+
+    monkeypatch.setattr(Worker, "_await_answer", expire)
+    return scoring_gate
+
+
+@pytest.fixture
+def warm_up_gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    """Workers warm up, and so begin to work, when the test lets them."""
+    gate = Gate(Worker._warm_up)
+    monkeypatch.setattr(Worker, "_warm_up", lambda self: gate(self))
+    yield gate
+    gate.opened.set()

@@ -10,8 +10,9 @@ import pytest
 from starlette.testclient import TestClient
 
 import freight
+from freight.serve.messages import Limits
 from freight.serve.models import ServedModels, form_fields, load_encoders
-from serve.conftest import served
+from serve.conftest import open_client
 
 PAIRS = [
     {"hyp": "the boy in a coat", "refs": ["the young man in a slicker", "a boy wears a coat"]},
@@ -384,7 +385,7 @@ def test_texts_for_idf_make_metrics_that_weigh_by_it_usable() -> None:
     models = ServedModels(load_encoders(["hashed"], 256), idf_texts=texts)
     local = freight.load("yisi-1", encoder="hashed").fit(texts)
     expected = local.score(["a cat ran home"], ["a dog ran home"])
-    with served(models) as client:
+    with open_client(models, Limits(seconds=300)) as client:
         pairs = [{"hyp": "a cat ran home", "refs": ["a dog ran home"]}]
         found = ask(client, pairs=pairs, metrics=[{"name": "yisi-1"}, {"name": "mover-score"}])
     assert found["metrics"][0]["scores"]["f"] == expected["f"].tolist()

@@ -1,6 +1,6 @@
 """Load without end: no error but 429, and no growth of memory.
 
-A few seconds here, ten minutes by `make soak` (FREIGHT_SOAK_SECONDS).
+A few hundred requests here; by `make soak` (FREIGHT_SOAK_SECONDS) as many as fit into ten minutes.
 """
 
 import json
@@ -8,22 +8,24 @@ import os
 import threading
 import time
 from collections import Counter
+from typing import Any
 
 import numpy as np
 
-from serve.running import Service, running
+from serve.service_process import ServiceProcess, start_service
 
-SECONDS = float(os.environ.get("FREIGHT_SOAK_SECONDS", "6"))
-CLIENTS = 8
+SECONDS = float(os.environ.get("FREIGHT_SOAK_SECONDS", "0"))
+CLIENTS, REQUESTS = 8, 40
+"""Each client sends so many requests, or as many as it can in SECONDS."""
 METRICS = ["emd", "lazy-emd", "freight", "bert-score", "std", "wmd", "bleu", "chrf"]
 
 
-def body(rng: np.random.Generator) -> tuple[str, bytes]:
-    """A request that nobody has sent before."""
+def make_request(rng: np.random.Generator) -> tuple[str, bytes]:
+    """A path and a body that nobody has sent before."""
     words = [" ".join(f"w{x}" for x in rng.integers(0, 10**6, rng.integers(1, 12))) for _ in "abc"]
-    metric = {"name": str(rng.choice(METRICS))}
+    metric: dict[str, Any] = {"name": str(rng.choice(METRICS))}
     if metric["name"] == "lazy-emd":
-        metric["settings"] = {"hyp": float(rng.uniform(0.1, 2))}  # type: ignore[assignment]
+        metric["settings"] = {"hyp": float(rng.uniform(0.1, 2))}
     pair = {"hyp": words[0], "refs": words[1:]}
     if rng.random() < 0.3 and metric["name"] not in ("bleu", "chrf"):
         path = "/api/explain" if rng.random() < 0.5 else "/api/explain/fragment"
@@ -31,18 +33,20 @@ def body(rng: np.random.Generator) -> tuple[str, bytes]:
     return "/api/score", json.dumps({"pairs": [pair], "metrics": [metric]}).encode()
 
 
-def load(service: Service, seconds: float, seed: int) -> Counter[int]:
-    """What clients are answered that ask without a pause."""
+def put_under_load(service: ServiceProcess, share: float, seed: int) -> Counter[int]:
+    """How often clients that send requests without a pause get which status."""
     statuses: list[int] = []
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + share * SECONDS
 
-    def client(number: int) -> None:
+    def send_requests(number: int) -> None:
         rng = np.random.default_rng((seed, number))
-        while time.monotonic() < deadline:
-            status, _ = service.ask(*body(rng))
+        sent = 0
+        while time.monotonic() < deadline if SECONDS else sent < share * REQUESTS:
+            status, _ = service.ask(*make_request(rng))
             statuses.append(status)
+            sent += 1
 
-    threads = [threading.Thread(target=client, args=(k,)) for k in range(CLIENTS)]
+    threads = [threading.Thread(target=send_requests, args=(k,)) for k in range(CLIENTS)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -51,11 +55,12 @@ def load(service: Service, seconds: float, seed: int) -> Counter[int]:
 
 
 def test_load_without_end() -> None:
-    options = ["--encoder", "hashed", "--memory", "1", "--queue", "6"]
-    with running(*options) as service:
-        statuses = load(service, SECONDS / 2, 0)
+    options = ["--encoder", "hashed", "--memory", "1", "--queue", "6", "--seconds", "600"]
+    with start_service(*options) as service:
+        service.wait_until_ready()
+        statuses = put_under_load(service, 0.5, 0)
         before = service.memory
-        statuses += load(service, SECONDS, 1)
+        statuses += put_under_load(service, 1.0, 1)
         after = service.memory
     assert statuses[200] > 0
     assert set(statuses) <= {200, 429}, statuses

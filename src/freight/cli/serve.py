@@ -95,9 +95,9 @@ def serve_command(access: AccessOptions, models: ModelOptions, limits: LimitOpti
     except ImportError as error:
         raise MissingPart.extra(str(error.name), "serve") from error
     from freight.data.files import lines
-    from freight.serve.app import access as access_for
-    from freight.serve.app import serve
-    from freight.serve.jobs import Limits
+    from freight.serve.access import access_for
+    from freight.serve.app import run_service
+    from freight.serve.messages import Limits
     from freight.serve.models import ServedModels, load_encoders
 
     allowed = access_for(access.host, access.token, access.allow_host or ())
@@ -106,4 +106,4 @@ def serve_command(access: AccessOptions, models: ModelOptions, limits: LimitOpti
     texts = [line.rstrip("\r\n") for line in lines(models.idf)] if models.idf else []
     served = ServedModels(loaded, texts, models.memory * 2**20)
     bounds = Limits(**vars(limits))
-    serve(served, allowed, bounds, access.host, access.port, models.threads)
+    run_service(served, allowed, bounds, access.host, access.port, models.threads)

@@ -14,7 +14,7 @@ from freight.cli.groups import grouped
 from freight.cli.results import progress_bar
 
 if TYPE_CHECKING:
-    from freight.learn import Packed, WordVectors
+    from freight.learn import PackedCorpus, WordVectors
 
 
 train_app = typer.Typer(help="Train word vectors on texts of your own.", no_args_is_help=True)
@@ -38,18 +38,13 @@ class CorpusOptions:
     take: Annotated[
         str,
         typer.Option(
-            help="What a text is: lines, files, java-names (of methods) or java-files.",
-            autocompletion=among("lines", "files", "java-names", "java-files"),
+            help="What one text is: lines, files, or FILE.py:FUNCTION, a function that returns the"
+            " texts in the content of a file.",
+            autocompletion=among("lines", "files"),
         ),
     ] = "lines"
-    lang: Annotated[
-        str | None,
-        typer.Option(help="How texts become words: en, zh, code, ... Default: en, or code."),
-    ] = None
-    glob: Annotated[
-        str | None,
-        typer.Option(help="Which files of folders and archives. Default: all, or *.java."),
-    ] = None
+    lang: Annotated[str, typer.Option(help="How texts become words: en, zh, code, ...")] = "en"
+    glob: Annotated[str, typer.Option(help="Which files of folders and archives.")] = "*"
     min_count: Annotated[int, typer.Option(min=1, help="Leave out rarer words.")] = 1
     cased: Annotated[bool, typer.Option("--cased", help="Keep upper case.")] = False
     encoding: options.Encoding = "utf-8"
@@ -114,7 +109,7 @@ def cooccurrence(texts: CorpusOptions, vectors: CooccurrenceOptions, output: Vec
 def word2vec(texts: CorpusOptions, vectors: Word2VecOptions, output: VectorOutput) -> None:
     """Train Word2Vec, through gensim."""
     from freight import learn
-    from freight.learn.embeddings import gensim_models
+    from freight.learn.word_vectors import gensim_models
 
     gensim_models()
     corpus = _read_corpus(texts, output.output)
@@ -123,9 +118,9 @@ def word2vec(texts: CorpusOptions, vectors: Word2VecOptions, output: VectorOutpu
     _save_vectors(corpus, trained, output.output)
 
 
-def _read_corpus(texts: CorpusOptions, output: Path) -> "Packed":
+def _read_corpus(texts: CorpusOptions, output: Path) -> "PackedCorpus":
     from freight.learn import read_corpus
-    from freight.learn.embeddings import check_ending
+    from freight.learn.word_vectors import check_ending
 
     check_ending(output)
     with progress_bar(None, "reading") as progress:
@@ -141,7 +136,7 @@ def _read_corpus(texts: CorpusOptions, output: Path) -> "Packed":
         )
 
 
-def _save_vectors(corpus: "Packed", vectors: "WordVectors", output: Path) -> None:
+def _save_vectors(corpus: "PackedCorpus", vectors: "WordVectors", output: Path) -> None:
     """Save the vectors, and show their size and the neighbours of the most frequent words."""
     vectors.save(output)
     table = Table(

@@ -1,4 +1,4 @@
-"""Texts as vectors of one length, for classifiers: what a metric moves, pooled."""
+"""Texts as vectors of one length, for classifiers: the points of a metric's measure, pooled."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import numpy as np
 import torch
 
 from freight.core.metric import Metric
-from freight.core.scorers import PipelineScorer
+from freight.core.scorers import Scorer
 from freight.errors import InvalidInput
 from freight.transport.types import Array
 
 _TEXTS = 512
 
 
-def features(scorer: PipelineScorer, texts: Sequence[str], pool: str = "mean") -> Array:
-    """A row a text (text, feature): the points that a metric gives it, weighed by their masses.
+def features(scorer: Scorer, texts: Sequence[str], pool: str = "mean") -> Array:
+    """One row per text (text, feature): the points of its measure, weighted by their masses.
 
-    `pool` is "mean", "deviation" (the mean, and how far the points lie from it in each dimension)
-    or "power-means" (minimum, mean and maximum). A text without units is all zeros. The mean of a
-    barycentre is the mean of all layers' units, so `bary-score` is worth another pool.
+    `pool` is "mean", "deviation" (the mean, and the standard deviation of the points in each
+    dimension) or "power-means" (minimum, mean and maximum). A text without units is all zeros. The
+    mean of a barycenter is the mean of all layers' units, so `bary-score` needs another pool.
     """
     if pool not in POOLS:
         raise InvalidInput(f"pool={pool!r}; there is {', '.join(POOLS)}")
@@ -29,10 +29,10 @@ def features(scorer: PipelineScorer, texts: Sequence[str], pool: str = "mean") -
     if isinstance(texts, str) or not len(texts):
         raise InvalidInput("give a list of texts, one or more")
     parts = (list(texts[at : at + _TEXTS]) for at in range(0, len(texts), _TEXTS))
-    return np.concatenate([_pooled(scorer, part, pool) for part in parts])
+    return np.concatenate([_pool_texts(scorer, part, pool) for part in parts])
 
 
-def _pooled(metric: Metric, texts: list[str], pool: str) -> Array:
+def _pool_texts(metric: Metric, texts: list[str], pool: str) -> Array:
     with torch.inference_mode():
         measures = metric.weighting(metric.units(metric.encoder.encode(texts, metric.layers)))
         points = measures.points.double().cpu()
@@ -63,3 +63,4 @@ POOLS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "deviation": _deviation,
     "power-means": _power_means,
 }
+"""How the points of a text become one vector."""

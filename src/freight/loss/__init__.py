@@ -1,9 +1,10 @@
-"""Transport metrics as losses: padded states in, a number with a gradient out.
+"""Transport metrics as differentiable losses over padded states.
 
     loss = freight.loss.LazyEmd()(hyp_states, ref_states, hyp_mask, ref_mask)
 
-Costs, problems and read-outs are those of the metrics. Plans are not differentiated sweep by sweep:
-with blur by the implicit function theorem, without it by the envelope theorem.
+Costs, problems and read-outs are those of the metrics. Solvers are not unrolled: with entropic
+regularisation plans are differentiated by the implicit function theorem, without it by the envelope
+theorem.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from freight.core import costs, pooling, readouts
+from freight.core import costs, readouts
 from freight.core.pairings import PointPairs
+from freight.core.pooling import end_to_end as concatenate_layers
+from freight.core.pooling import pointing
 from freight.core.types import Pairs
 from freight.errors import InvalidInput
-from freight.loss.padded import Given, PaddedSide, gathered, given
-from freight.loss.plans import barycentres, planned
+from freight.loss.padded import LossInput, PaddedSide, check_input, select_rows
+from freight.loss.plans import layer_barycenters, solve_differentiably
 from freight.transport.batches import to_array
 from freight.transport.types import Plans, Problem
 
@@ -31,10 +34,10 @@ __all__ = ["BaryScore", "Emd", "Freight", "LazyEmd", "Loss", "WrdScore"]
 
 
 class Loss(torch.nn.Module, ABC):
-    """What the losses share: masks, masses, plans and reduction.
+    """The common part of all losses: masks, masses, plans and reduction.
 
-    A row with nothing on either side has no loss and no gradient, and "mean" does not count it.
-    `tolerance` is the solvers'; None is 1e-9, or 1e-6 where they work in single precision.
+    A row that is empty on one side has loss 0 and no gradient, and "mean" does not count it.
+    `tolerance` is that of the solvers; None is 1e-9, or 1e-6 if they work in single precision.
     """
 
     layers: ClassVar[bool] = False
@@ -56,54 +59,58 @@ class Loss(torch.nn.Module, ABC):
         hyp_weights: Tensor | None = None,
         ref_weights: Tensor | None = None,
     ) -> Tensor:
-        """The loss between states (batch, token, dim); masks say which tokens there are.
+        """The loss between states (batch, token, dim); masks are true where there is a token.
 
-        Weights (batch, token), of any sum, are masses: IDF, for instance. Equal where not given.
+        Weights (batch, token) are masses, for instance IDF, of any sum; by default all are equal.
         """
-        hyp = given("hyp", hyp_states, hyp_mask, hyp_weights, self.layers)
-        ref = given("ref", ref_states, ref_mask, ref_weights, self.layers)
-        _check_alike(hyp.states, ref.states)
+        hyp = check_input("hyp", hyp_states, hyp_mask, hyp_weights, self.layers)
+        ref = check_input("ref", ref_states, ref_mask, ref_weights, self.layers)
+        _check_same_shape(hyp.states, ref.states)
         rows = (hyp.kept.any(1) & ref.kept.any(1)).nonzero()[:, 0]
         with torch.autocast(hyp_states.device.type, enabled=False):
-            found = self._values(hyp, ref, rows)
-        return self._reduced(found, rows, len(hyp_states))
+            values = self._row_losses(hyp, ref, rows)
+        return self._reduce(values, rows, len(hyp_states))
 
     def measure(self, side: PaddedSide) -> tuple[Tensor, Tensor]:
-        """Points (row, unit, dim) and masses (row, unit) of a side."""
-        return pooling.pointing(side.states[:, :, 0]), side.masses()
+        """Points (row, unit, dim) and masses (row, unit) of one side."""
+        return pointing(side.states[:, :, 0]), side.masses()
 
     @abstractmethod
     def read(self, plans: Sequence[Plans], pairs: Pairs) -> Tensor:
-        """The loss of each row, off its plans."""
+        """The loss of each row, read off its plans."""
 
     def extra_repr(self) -> str:
-        """What `print` shows of it."""
+        """The settings, for `print`."""
         return f"{', '.join(map(str, self.problems))}, reduction={self.reduction!r}"
 
-    def _values(self, hyp: Given, ref: Given, rows: Tensor) -> Tensor:
+    def _row_losses(self, hyp: LossInput, ref: LossInput, rows: Tensor) -> Tensor:
         if not len(rows):
             return (hyp.states[rows] + 0.0).float().sum((1, 2, 3))
-        sides = gathered(hyp, rows), gathered(ref, rows)
-        (here, sent), (there, due) = (self.measure(side) for side in sides)
+        sides = select_rows(hyp, rows), select_rows(ref, rows)
+        (hyp_points, hyp_mass), (ref_points, ref_mass) = (self.measure(side) for side in sides)
         sizes = sides[0].sizes, sides[1].sizes
-        masses = to_array(sent), to_array(due)
-        which, unknown = np.arange(len(here)), np.zeros(len(here))
-        pairs = PointPairs(which, *masses, *sizes, unknown, (here, there))
+        masses = to_array(hyp_mass), to_array(ref_mass)
+        count = len(hyp_points)
+        points = hyp_points, ref_points
+        pairs = PointPairs(np.arange(count), *masses, *sizes, np.zeros(count), points)
         cost = self.cost(pairs)
-        each = (planned(p, cost, sent, due, sizes, self.tolerance) for p in self.problems)
-        return self.read(list(each), pairs).to(cost.dtype)
+        plans = [
+            solve_differentiably(problem, cost, hyp_mass, ref_mass, sizes, self.tolerance)
+            for problem in self.problems
+        ]
+        return self.read(plans, pairs).to(cost.dtype)
 
-    def _reduced(self, found: Tensor, rows: Tensor, count: int) -> Tensor:
+    def _reduce(self, values: Tensor, rows: Tensor, count: int) -> Tensor:
         if self.reduction == "none":
-            return found.new_zeros(count).index_copy(0, rows, found)
-        return found.sum() if self.reduction == "sum" else found.sum() / max(len(rows), 1)
+            return values.new_zeros(count).index_copy(0, rows, values)
+        return values.sum() if self.reduction == "sum" else values.sum() / max(len(rows), 1)
 
 
 class LazyEmd(Loss):
-    """Lazy-EMD: what is dear to move may stay, at a price.
+    """Lazy-EMD: both marginals KL-relaxed, so that mass may stay unmatched at a penalty.
 
-    The loss is the metric's `objective`. Its `transport`, the paper's score, is to be looked at and
-    not to be trained with: what gets dearer is moved less, so that it falls again for what is far.
+    The loss is the metric's `objective`. Do not train with `transport`, the paper's score: the more
+    expensive a match, the less mass it transports, so `transport` falls again for distant words.
     """
 
     def __init__(
@@ -120,54 +127,54 @@ class LazyEmd(Loss):
         self.readout = readout
 
     def read(self, plans: Sequence[Plans], pairs: Pairs) -> Tensor:
-        """Transport, with the price of what stays where that is asked for."""
-        found: Tensor = getattr(plans[0], self.readout)
-        return found
+        """The transport cost; `objective` adds the penalties on unmatched mass."""
+        values: Tensor = getattr(plans[0], self.readout)
+        return values
 
 
 class Emd(Loss):
-    """Earth mover's distance, both sides held: the metric's `transport`, blurred.
+    """Earth mover's distance, both marginals hard: `transport` with entropic regularisation.
 
-    It is above the exact one by epsilon log(min(n, m)) at most; epsilon=0 is the exact one.
+    It exceeds the exact distance by at most epsilon log(min(n, m)); epsilon=0 is exact.
     """
 
     def __init__(self, epsilon: float = 0.009, reduction: str = "mean") -> None:
         super().__init__(costs.cosine, [Problem(epsilon=epsilon)], reduction)
 
     def read(self, plans: Sequence[Plans], pairs: Pairs) -> Tensor:
-        """What moving everything costs."""
-        found: Tensor = plans[0].transport
-        return found
+        """The transport cost."""
+        cost: Tensor = plans[0].transport
+        return cost
 
 
 class WrdScore(Loss):
     """1 - f1 of WRDScore: masses are the lengths of the vectors, times the weights if any.
 
-    Precision and recall are read off the flow, so that there is no gradient without blur.
+    Precision and recall are read off the flow, which has a gradient only if epsilon > 0.
     """
 
     def __init__(self, epsilon: float = 0.009, clip: bool = False, reduction: str = "mean") -> None:
         if epsilon == 0:
-            raise InvalidInput("epsilon=0 leaves WRDScore without a gradient; give it some blur")
+            raise InvalidInput("WRDScore has no gradient at epsilon=0; give a positive epsilon")
         cost = costs.clipped_cosine if clip else costs.cosine
         super().__init__(cost, [Problem(epsilon=epsilon)], reduction)
 
     def measure(self, side: PaddedSide) -> tuple[Tensor, Tensor]:
-        """Vectors weighed by their length."""
-        points = pooling.pointing(side.states[:, :, 0])
+        """Vectors weighted by their lengths."""
+        points = pointing(side.states[:, :, 0])
         return points, side.masses(side.weights * points.norm(dim=-1))
 
     def read(self, plans: Sequence[Plans], pairs: Pairs) -> Tensor:
-        """The complement of f1."""
+        """One minus f1."""
         return 1.0 - torch.as_tensor(readouts.FlowAverages()(plans, pairs).columns["f1"])
 
 
 class BaryScore(Loss):
-    """BaryScore: the squared distance between the barycentres of the layers.
+    """BaryScore: the squared Wasserstein distance between the barycenters of the layers.
 
-    States are (batch, layer, token, dim). Given the plans that it was found with, a barycentre is a
-    linear map of the layers; the plans are locally constant, and with them the map. The masses
-    enter by the plans alone and have no gradient.
+    States are (batch, layer, token, dim). Given the plans of its fixed point, a barycenter is a
+    linear map of the layers; the plans are locally constant, and so is the map. The masses enter
+    through the plans only and have no gradient.
     """
 
     layers = True
@@ -176,25 +183,27 @@ class BaryScore(Loss):
         super().__init__(costs.squared_euclidean, [Problem(epsilon=epsilon)], reduction)
 
     def measure(self, side: PaddedSide) -> tuple[Tensor, Tensor]:
-        """As many points of equal mass as there are units."""
+        """The barycenter: as many points of equal mass as there are units."""
         if side.weights.requires_grad:
             raise InvalidInput("BaryScore has no gradient for weights; detach them")
-        layers = normalize(pooling.pointing(side.states), dim=-1)
-        return barycentres(layers, side.masses(), side.sizes), side.masses(side.inside.to(layers))
+        layers = normalize(pointing(side.states), dim=-1)
+        return layer_barycenters(layers, side.masses(), side.sizes), side.masses(
+            side.inside.to(layers)
+        )
 
     def read(self, plans: Sequence[Plans], pairs: Pairs) -> Tensor:
-        """What moving one barycentre onto the other costs."""
-        found: Tensor = plans[0].transport
-        return found
+        """The cost of transporting one barycenter onto the other."""
+        cost: Tensor = plans[0].transport
+        return cost
 
 
 class Freight(Loss):
-    """The house metric: -log of its score, that is the distance d in exp(-d).
+    """The metric `freight`: -log of its score, that is the distance d in exp(-d).
 
-    States are (batch, layer, token, dim). `join` makes one vector of a unit's layers (unit, layer,
-    dim): `freight.load("freight").weighting.pooling` standardises them as the metric does for its
-    encoder; without one they are taken end to end, each scaled to unit length. Where a cosine is
-    below `floor` its cost is capped, and pulls no more.
+    States are (batch, layer, token, dim). `pooling` makes one vector of a unit's layers (unit,
+    layer, dim): `freight.load("freight").weighting.pooling` standardises them as the metric does
+    for its encoder; by default they are concatenated, each scaled to unit length. A cosine below
+    `floor` has a capped cost, and no gradient.
     """
 
     layers = True
@@ -207,28 +216,28 @@ class Freight(Loss):
         neighbours: float = 0.05,
         floor: float = 0.05,
         epsilon: float = 0.0,
-        join: Callable[[Tensor], Tensor] | None = None,
+        pooling: Callable[[Tensor], Tensor] | None = None,
         reduction: str = "mean",
     ) -> None:
-        held = Problem(math.inf, 0.0, epsilon), Problem(0.0, math.inf, epsilon)
+        greedy_problems = Problem(math.inf, 0.0, epsilon), Problem(0.0, math.inf, epsilon)
         cost = costs.Neighbours(costs.LogCosine(floor), neighbours)
-        super().__init__(cost, [Problem(hyp, ref, epsilon), *held], reduction)
-        self.join = pooling.end_to_end if join is None else join
+        super().__init__(cost, [Problem(hyp, ref, epsilon), *greedy_problems], reduction)
+        self.pooling = concatenate_layers if pooling is None else pooling
         self.readout = readouts.LazyAndGreedy(greedy)
 
     def measure(self, side: PaddedSide) -> tuple[Tensor, Tensor]:
-        """The layers joined."""
-        joined = self.join(side.states.flatten(0, 1))
-        points = joined.reshape(*side.inside.shape, -1)
-        return pooling.pointing(points), side.masses()
+        """The pooled layers."""
+        pooled = self.pooling(side.states.flatten(0, 1))
+        points = pooled.reshape(*side.inside.shape, -1)
+        return pointing(points), side.masses()
 
     def read(self, plans: Sequence[Plans], pairs: Pairs) -> Tensor:
-        """The distance whose exponential is the score."""
-        found: Tensor = self.readout.distance(plans)
-        return found
+        """The distance d, where the score is exp(-d)."""
+        distance: Tensor = self.readout.distance(plans)
+        return distance
 
 
-def _check_alike(hyp: Tensor, ref: Tensor) -> None:
+def _check_same_shape(hyp: Tensor, ref: Tensor) -> None:
     if len(hyp) != len(ref) or hyp.shape[2:] != ref.shape[2:] or hyp.device != ref.device:
         here, there = ((len(x), *x.shape[2:], str(x.device)) for x in (hyp, ref))
         raise InvalidInput(f"hyp and ref differ in rows, layers, dim or device: {here}, {there}")

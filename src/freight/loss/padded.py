@@ -1,4 +1,4 @@
-"""Padded states as heaps of mass: what is masked does not exist, in value or in gradient."""
+"""Padded states as measures: masked tokens change neither the value nor the gradient."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from freight.transport.batches import to_array
 from freight.transport.types import Array
 
 
-class Given(NamedTuple):
-    """One side as a caller brings it, checked: states (row, unit, layer, dim)."""
+class LossInput(NamedTuple):
+    """One side as the caller gives it, checked: states (row, unit, layer, dim)."""
 
     name: str
     states: Tensor
@@ -22,7 +22,7 @@ class Given(NamedTuple):
 
 
 class PaddedSide(NamedTuple):
-    """Rows of units, those that exist in front of the padding, in single precision or better."""
+    """Rows of units before padding, in single precision or better."""
 
     states: Tensor  # (row, unit, layer, dim)
     inside: Tensor  # (row, unit)
@@ -30,23 +30,23 @@ class PaddedSide(NamedTuple):
     sizes: Array
 
     def masses(self, weights: Tensor | None = None) -> Tensor:
-        """Weights as shares of their row, in double precision; equal where all of them are 0."""
+        """Weights normalized to sum 1 per row, in double precision; equal if all of them are 0."""
         mass = (self.weights if weights is None else weights).double()
         mass = torch.where(mass.sum(-1, keepdim=True) > 0, mass, self.inside.to(mass.dtype))
         return mass / mass.sum(-1, keepdim=True)
 
 
-def given(
+def check_input(
     name: str, states: Tensor, mask: Tensor | None, weights: Tensor | None, layers: bool
-) -> Given:
-    """Check one side; states without an axis of layers have one layer."""
+) -> LossInput:
+    """Check one side; states without a layer axis have one layer."""
     shapes = "(batch, layer, token, dim)" if layers else "(batch, token, dim)"
     if states.ndim == 3:
         states = states[:, None]
     elif states.ndim != 4 or not layers:
         raise InvalidInput(f"{name}_states has shape {tuple(states.shape)}; give {shapes}")
     if not states.is_floating_point():
-        raise InvalidInput(f"{name}_states holds {states.dtype}; give floating numbers")
+        raise InvalidInput(f"{name}_states holds {states.dtype}; give floating-point numbers")
     states = states.transpose(1, 2)
     if mask is None:
         mask = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
@@ -58,27 +58,27 @@ def given(
             )
     if mask.is_floating_point():
         raise InvalidInput(f"{name}_mask holds {mask.dtype}; give bool, or 1 where a token is")
-    return Given(name, states, mask.bool(), weights)
+    return LossInput(name, states, mask.bool(), weights)
 
 
-def gathered(side: Given, rows: Tensor) -> PaddedSide:
-    """These rows with the units that exist moved to the front; what is masked is never read."""
+def select_rows(side: LossInput, rows: Tensor) -> PaddedSide:
+    """These rows with their units moved to the front; masked states are never read."""
     kept = side.kept[rows]
     sizes = kept.sum(1)
     width = int(sizes.max())
     order = (~kept).byte().argsort(dim=1, stable=True)[:, :width]
     inside = torch.arange(width, device=kept.device) < sizes[:, None]
     precision = torch.promote_types(side.states.dtype, torch.float32)
-    taken = side.states[rows].to(precision).take_along_dim(order[..., None, None], 1)
-    states = taken.where(inside[..., None, None], 0.0)
+    selected = side.states[rows].to(precision).take_along_dim(order[..., None, None], 1)
+    states = selected.where(inside[..., None, None], 0.0)
     weights = inside.to(precision)
     if side.weights is not None:
         weights = side.weights[rows].to(states).take_along_dim(order, 1).where(inside, 0.0)
-    _check(side.name, states, weights, rows)
+    _check_finite(side.name, states, weights, rows)
     return PaddedSide(states, inside, weights, to_array(sizes))
 
 
-def _check(name: str, states: Tensor, weights: Tensor, rows: Tensor) -> None:
+def _check_finite(name: str, states: Tensor, weights: Tensor, rows: Tensor) -> None:
     bad = ~states.isfinite().flatten(1).all(1)
     if bool(bad.any()):
         raise InvalidInput(f"{name}_states is not finite in row {int(rows[bad][0])}")

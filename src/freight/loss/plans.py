@@ -1,4 +1,4 @@
-"""Plans that know their gradient, found by the quickest solver for where the cost lies."""
+"""Plans and barycenters with gradients, solved by the fastest solver for the cost's device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from freight.transport.solvers import solve
 from freight.transport.types import Array, Plans, Problem
 
 
-def planned(
+def solve_differentiably(
     problem: Problem,
     cost: Tensor,
     hyp_weights: Tensor,
@@ -24,39 +24,39 @@ def planned(
     sizes: tuple[Array, Array],
     tolerance: float | None,
 ) -> Plans:
-    """As `solve`, but blurred plans on the CPU are its compiled solver's, in double precision."""
+    """As `solve`, but on the CPU with epsilon > 0 by the compiled solver, in double precision."""
     data = cost, hyp_weights, ref_weights
     if problem.epsilon == 0 or cost.is_cuda:
-        usual = 1e-9 if cost.dtype == torch.float64 else 1e-6
-        return solve(problem, *data, sizes[0], sizes[1], tolerance=tolerance or usual)
-    here, sent, due = (x.detach().double() for x in data)
-    found = solve(problem, here, sent, due, sizes[0], sizes[1], tolerance=tolerance or 1e-9)
-    flow = found.flow.to(cost.dtype)
+        default = 1e-9 if cost.dtype == torch.float64 else 1e-6
+        return solve(problem, *data, sizes[0], sizes[1], tolerance=tolerance or default)
+    detached = [x.detach().double() for x in data]
+    plans = solve(problem, *detached, sizes[0], sizes[1], tolerance=tolerance or 1e-9)
+    flow = plans.flow.to(cost.dtype)
     if torch.is_grad_enabled() and any(x.requires_grad for x in data):
-        flow = attach_gradient(problem, *data, found.flow)
-    return replace(found, cost=cost, hyp_weights=hyp_weights, ref_weights=ref_weights, flow=flow)
+        flow = attach_gradient(problem, *data, plans.flow)
+    return replace(plans, cost=cost, hyp_weights=hyp_weights, ref_weights=ref_weights, flow=flow)
 
 
-def barycentres(layers: Tensor, masses: Tensor, sizes: Array) -> Tensor:
-    """Points (row, unit, dim) of layers (row, unit, layer, dim); 0 in the padding."""
-    shares = torch.as_tensor(_shares(layers, to_array(masses), sizes)).to(layers)
-    return shares @ layers.transpose(1, 2).flatten(1, 2)
+def layer_barycenters(layers: Tensor, masses: Tensor, sizes: Array) -> Tensor:
+    """Barycenters (row, unit, dim) of the layers (row, unit, layer, dim); 0 in the padding."""
+    weights = torch.as_tensor(_barycenter_weights(layers, to_array(masses), sizes)).to(layers)
+    return weights @ layers.transpose(1, 2).flatten(1, 2)
 
 
-def _shares(layers: Tensor, masses: Array, sizes: Array) -> Array:
-    """Which share (row, unit, layer * unit) of each unit of each layer a point consists of."""
+def _barycenter_weights(layers: Tensor, masses: Array, sizes: Array) -> Array:
+    """The weights (row, unit, layer * unit) of the layers' units in each point of a barycenter."""
     rows, width, depth, _ = layers.shape
-    shares = np.zeros((rows, width, depth, width))
+    weights = np.zeros((rows, width, depth, width))
     stacked = layers.detach().double().transpose(1, 2)
     for size in np.unique(sizes):
         same = np.flatnonzero(sizes == size)
         flat = stacked[torch.as_tensor(same, device=layers.device), :, :size].flatten(1, 2)
-        found, settled = barycenter_coefficients(
+        mixture, converged = barycenter_coefficients(
             to_array(flat @ flat.mT), masses[same, :size].astype(np.float64)
         )
-        if not settled.all():
-            raise NotConverged(f"the barycentre of row {same[~settled][0]} does not settle")
-        shares[same[:, None], np.arange(size), :, :size] = found.reshape(
+        if not converged.all():
+            raise NotConverged(f"the barycenter of row {same[~converged][0]} does not converge")
+        weights[same[:, None], np.arange(size), :, :size] = mixture.reshape(
             len(same), size, depth, size
         )
-    return shares.reshape(rows, width, depth * width)
+    return weights.reshape(rows, width, depth * width)

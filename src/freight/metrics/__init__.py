@@ -18,7 +18,7 @@ from freight.metrics.declaration import Declaration, Parameter
 from freight.metrics.extensions import find_in_file, find_installed, installed, is_in_file
 
 if TYPE_CHECKING:
-    from freight.core.scorers import PipelineScorer
+    from freight.core.scorers import PipelineScorer, Scorer
 
 _MODULES = (
     "freight",
@@ -69,9 +69,7 @@ def find_metric(name: str) -> Declaration[..., Any]:
     raise InvalidInput(f"there is no metric {name!r}; {instead}")
 
 
-def with_primary_column(
-    metric: "str | PipelineScorer", column: str | None = None
-) -> "PipelineScorer":
+def with_primary_column(metric: "str | Scorer", column: str | None = None) -> "PipelineScorer":
     """A metric by name, or as it is; `column`, where one is named, becomes the primary one."""
     from freight.core.scorers import adapt
 

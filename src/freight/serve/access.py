@@ -1,6 +1,9 @@
-"""What stands before every request: who may ask, how much, how many at once; what headers say.
+"""What happens before a request reaches the API: who may ask, how much, and how many at once.
 
-A body is read here, whole and no further than its limit, so that nothing behind sees a large one.
+`AccessMiddleware` is the outermost layer. It refuses unknown hosts, pages of other sites, missing
+tokens and requests beyond the limit before a byte of the body is read; it reads the body, whole and
+never beyond its limit, so that nothing behind it meets a large one; and it adds the security
+headers to every answer.
 """
 
 from __future__ import annotations
@@ -9,24 +12,34 @@ import asyncio
 import hmac
 import ipaddress
 import logging
+import os
+import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from freight.serve.jobs import Gauges, Limits
-from freight.serve.messages import failure
+from freight.errors import InvalidInput
+from freight.serve.messages import Limits, Refusal, error_response
+from freight.serve.monitoring import PrometheusMetrics
 
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self';"
-    " img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none';"
-    " frame-ancestors 'none'"
-)
-_HEADERS = {
-    "Content-Security-Policy": _POLICY,
+TOKEN = "FREIGHT_TOKEN"
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+INTERNAL_ERROR = "something went wrong here; it has been logged"
+_SHORTEST_TOKEN = 16
+_NEED_TOKEN = ("/api/", "/metrics")
+_METHODS = ("GET", "HEAD", "POST", "OPTIONS")
+_HOST = re.compile(r"(?:\[(?P<ipv6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]*)?", re.I)
+_SECURITY_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self';"
+        " img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none';"
+        " frame-ancestors 'none'"
+    ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -34,136 +47,32 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_LATIN = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
-_CLOSED = ("/api/", "/metrics")
-FAULT = "something went wrong here; it has been logged"
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
 class Access:
-    """Who may ask: by which host names (any, where there are none), and with which token."""
+    """The host names that the service answers to (any name where there are none), and the token."""
 
     hosts: tuple[str, ...] = LOOPBACK
     token: str | None = field(default=None, repr=False)
 
 
-class _Refused(Exception):
-    def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.answer = failure(status, message, headers)
-
-
-class Guard:
-    """The outermost layer of the service."""
-
-    def __init__(self, app: ASGIApp, access: Access, limits: Limits, gauges: Gauges) -> None:
-        self._app, self._access, self._limits, self._gauges = app, access, limits, gauges
-        self._active = 0
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or refuse it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        begun, status = time.perf_counter(), 500
-
-        async def sent(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                there = {name for name, _ in message["headers"]}
-                message["headers"] = [
-                    *message["headers"],
-                    *(header for header in _LATIN if header[0] not in there),
-                ]
-            await send(message)
-
-        self._count(1)
-        try:
-            await self._pass(scope, receive, sent)
-        except Exception:
-            logging.getLogger(__name__).exception("a request could not be answered")
-            await failure(500, FAULT)(scope, receive, sent)
-        finally:
-            self._count(-1)
-            took = time.perf_counter() - begun
-            self._gauges.request(_route(scope), _method(scope), status, took)
-
-    def _count(self, change: int) -> None:
-        self._active += change
-        self._gauges.active.set(self._active)
-
-    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            self._check(scope)
-            body = await self._body(scope, receive)
-        except _Refused as refused:
-            await refused.answer(scope, receive, send)
-            return
-        await self._app(scope, _replay(body, receive), send)
-
-    def _check(self, scope: Scope) -> None:
-        headers = {name.decode("latin-1"): value for name, value in scope["headers"]}
-        host = _host(headers.get("host", b"").decode("latin-1"))
-        if self._access.hosts and host not in self._access.hosts:
-            raise _Refused(
-                421, "this service does not answer to that Host; start it with --allow-host"
-            )
-        self._check_origin(headers, host)
-        if not self._allowed(scope["path"], headers):
-            raise _Refused(
-                401, "send the token: Authorization: Bearer ...", {"WWW-Authenticate": "Bearer"}
-            )
-        if self._active > self._limits.concurrency and scope["path"] != "/health":
-            raise _Refused(
-                429, f"{self._limits.concurrency} requests are in progress", {"Retry-After": "1"}
-            )
-
-    def _check_origin(self, headers: Mapping[str, bytes], host: str) -> None:
-        """Another site's page may not make a visitor's browser ask."""
-        origin = headers.get("origin")
-        if origin is None:
-            return
-        named = _host(_netloc(origin.decode("latin-1")))
-        if not named or named not in {host, *self._access.hosts}:
-            raise _Refused(403, "requests from pages of other sites are refused")
-
-    def _allowed(self, path: str, headers: Mapping[str, bytes]) -> bool:
-        if self._access.token is None or not path.startswith(_CLOSED):
-            return True
-        kind, _, given = headers.get("authorization", b"").partition(b" ")
-        right = hmac.compare_digest(given.strip(), self._access.token.encode())
-        return right and kind.lower() == b"bearer"
-
-    async def _body(self, scope: Scope, receive: Receive) -> bytes:
-        said = dict(scope["headers"]).get(b"content-length", b"0")
-        if said.isdigit() and int(said[:20]) > self._limits.body:
-            raise self._too_large()
-        try:
-            return await asyncio.wait_for(self._read(receive), self._limits.seconds)
-        except TimeoutError:
-            raise _Refused(408, "the request did not arrive in time") from None
-
-    async def _read(self, receive: Receive) -> bytes:
-        body, more = bytearray(), True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise _Refused(400, "the request was broken off")
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > self._limits.body:
-                raise self._too_large()
-        return bytes(body)
-
-    def _too_large(self) -> _Refused:
-        return _Refused(
-            413,
-            f"a request has at most {self._limits.body:,} bytes; send several, or start the"
-            " service with a larger --body",
-            {"Connection": "close"},
+def access_for(host: str, token: str | None, hosts: Sequence[str] = ()) -> Access:
+    """Who may ask a service that listens on `host`; other machines only with a token."""
+    token = token if token is not None else os.environ.get(TOKEN) or None
+    if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii()):
+        raise InvalidInput(
+            f"the token is shorter than {_SHORTEST_TOKEN} characters or not ASCII; make one with"
+            "  python -c 'import secrets; print(secrets.token_urlsafe())'"
         )
+    if is_loopback(host):
+        return Access((*LOOPBACK, host.lower(), *map(str.lower, hosts)), token)
+    if token is None:
+        raise InvalidInput(
+            f"{host} can be reached from other machines, which takes a token: --token, or"
+            f" {TOKEN} in the environment; or leave --host out"
+        )
+    return Access(tuple(map(str.lower, hosts)), token)
 
 
 def is_loopback(host: str) -> bool:
@@ -174,36 +83,142 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+class AccessMiddleware:
+    """Checks, counts and times every request, and adds the security headers to its answer."""
+
+    def __init__(
+        self, app: ASGIApp, access: Access, limits: Limits, metrics: PrometheusMetrics
+    ) -> None:
+        self._app, self._access, self._limits, self._metrics = app, access, limits, metrics
+        self._active = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 500
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in _SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        self._count(1)
+        try:
+            await self._answer(scope, receive, send_with_headers)
+        except Exception:
+            logging.getLogger(__name__).exception("a request could not be answered")
+            await error_response(500, INTERNAL_ERROR)(scope, receive, send_with_headers)
+        finally:
+            self._count(-1)
+            # the route as it was declared, so that nobody can make up labels
+            route = str(getattr(scope.get("route"), "path", "other"))
+            method = scope["method"] if scope["method"] in _METHODS else "other"
+            self._metrics.record_request(route, method, status, time.perf_counter() - start)
+
+    def _count(self, change: int) -> None:
+        self._active += change
+        self._metrics.active.set(self._active)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            headers = Headers(scope=scope)
+            host = _host_name(headers.get("host", ""))
+            self._check_host(host)
+            self._check_origin(headers.get("origin"), host)
+            self._check_token(scope["path"], headers.get("authorization", ""))
+            self._check_concurrency(scope["path"])
+            body = await self._read_body(headers, Request(scope, receive))
+        except Refusal as refusal:
+            await refusal.response(scope, receive, send)
+            return
+        await self._app(scope, _replay(body, receive), send)
+
+    def _check_host(self, host: str) -> None:
+        """A page whose name was bound to this machine's address sends its own name."""
+        if self._access.hosts and host not in self._access.hosts:
+            raise Refusal(
+                "this service does not answer to that Host; start it with --allow-host", 421
+            )
+
+    def _check_origin(self, origin: str | None, host: str) -> None:
+        """Another site's page may not make a visitor's browser ask."""
+        if origin is None:
+            return
+        name = _origin_name(origin)
+        if not name or name not in {host, *self._access.hosts}:
+            raise Refusal("requests from pages of other sites are refused", 403)
+
+    def _check_token(self, path: str, authorization: str) -> None:
+        if self._access.token is None or not path.startswith(_NEED_TOKEN):
+            return
+        scheme, _, token = authorization.partition(" ")
+        # as bytes: only ASCII texts can be compared in constant time
+        equal = hmac.compare_digest(token.strip().encode(), self._access.token.encode())
+        if not equal or scheme.lower() != "bearer":
+            raise Refusal(
+                "send the token: Authorization: Bearer ...", 401, {"WWW-Authenticate": "Bearer"}
+            )
+
+    def _check_concurrency(self, path: str) -> None:
+        if self._active > self._limits.concurrency and path != "/health":
+            raise Refusal(
+                f"{self._limits.concurrency} requests are in progress", 429, {"Retry-After": "1"}
+            )
+
+    async def _read_body(self, headers: Headers, request: Request) -> bytes:
+        declared = headers.get("content-length", "0")
+        if declared.isdigit() and int(declared[:20]) > self._limits.body:
+            raise self._too_large()
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._limits.seconds):
+                async for chunk in request.stream():
+                    body += chunk
+                    if len(body) > self._limits.body:
+                        raise self._too_large()
+        except TimeoutError:
+            raise Refusal("the request did not arrive in time", 408) from None
+        except ClientDisconnect:
+            raise Refusal(
+                "the connection was closed before the request was complete", 400
+            ) from None
+        return bytes(body)
+
+    def _too_large(self) -> Refusal:
+        return Refusal(
+            f"a request has at most {self._limits.body:,} bytes; send several, or start the"
+            " service with a larger --body",
+            413,
+            {"Connection": "close"},
+        )
+
+
 def _replay(body: bytes, receive: Receive) -> Receive:
-    messages: Iterable[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-    waiting = iter(messages)
+    """A `receive` that gives the body once, and then what the connection says."""
+    first: Message | None = {"type": "http.request", "body": body, "more_body": False}
 
     async def replay() -> Message:
-        message: Any = next(waiting, None)
+        nonlocal first
+        message, first = first, None
         return message if message is not None else await receive()
 
     return replay
 
 
-def _host(header: str) -> str:
-    """The name in a Host header, without a port or brackets."""
+def _host_name(header: str) -> str:
+    """The name in a Host header in lower case, without port or brackets; empty if malformed."""
+    match = _HOST.fullmatch(header)
+    return (match["ipv6"] or match["name"]).lower() if match else ""
+
+
+def _origin_name(origin: str) -> str:
     try:
-        return (urlsplit(f"//{header}").hostname or "").lower()
+        return _host_name(urlsplit(origin).netloc)
     except ValueError:
         return ""
-
-
-def _netloc(origin: str) -> str:
-    try:
-        return urlsplit(origin).netloc
-    except ValueError:
-        return ""
-
-
-def _route(scope: Scope) -> str:
-    """The path as it was declared, so that nobody can make up labels."""
-    return str(getattr(scope.get("route"), "path", "other"))
-
-
-def _method(scope: Scope) -> str:
-    return scope["method"] if scope["method"] in ("GET", "HEAD", "POST", "OPTIONS") else "other"

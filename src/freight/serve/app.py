@@ -1,34 +1,26 @@
-"""The service put together: guard, API, pages, health, and the worker behind them."""
+"""The service put together: access control, API, pages and monitoring, with the worker behind."""
 
 from __future__ import annotations
 
-import os
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib import resources
-from typing import Any, Literal
+from typing import Any
 
 import jinja2
 import uvicorn
-from fastapi import APIRouter, FastAPI
-from pydantic import BaseModel
+from fastapi import APIRouter, Depends, FastAPI
+from fastapi.security import HTTPBearer
 from starlette.responses import Response
 
 from freight.errors import InvalidInput
-from freight.serve.access import LOOPBACK, Access, Guard, is_loopback
-from freight.serve.jobs import METRICS, Gauges, Limits
-from freight.serve.messages import HANDLERS, Json
+from freight.serve.access import Access, AccessMiddleware
+from freight.serve.messages import EXCEPTION_HANDLERS, MAX_METRICS, Limits
 from freight.serve.models import ServedModels
-from freight.serve.routes import REFUSALS, api
+from freight.serve.monitoring import PrometheusMetrics, monitoring_router
+from freight.serve.routes import api_router
 from freight.serve.worker import Worker
-
-
-class Health(BaseModel):
-    """Live while it answers at all, ready once it scores."""
-
-    live: bool
-    ready: bool
 
 
 def create_app(
@@ -40,11 +32,11 @@ def create_app(
     """An ASGI application; its worker runs from start-up to shutdown."""
     from freight import __version__
 
-    limits, gauges = limits or Limits(), Gauges()
-    worker = Worker(models, limits, gauges, threads)
+    access, limits, metrics = access or Access(), limits or Limits(), PrometheusMetrics()
+    worker = Worker(models, limits, metrics, threads)
 
     @asynccontextmanager
-    async def running(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         worker.start()
         yield
         worker.stop()
@@ -53,156 +45,35 @@ def create_app(
     app = FastAPI(
         title="Freight",
         version=__version__,
-        description=_about(limits),
-        lifespan=running,
+        description=_describe(limits),
+        lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        exception_handlers=HANDLERS,
+        exception_handlers=EXCEPTION_HANDLERS,
     )
-    app.include_router(api(models, worker, limits))
-    app.include_router(pages(app))
-    _add_watching(app, worker, gauges)
-    app.add_middleware(Guard, access=access or Access(), limits=limits, gauges=gauges)
+    # Only says in the schema that there is a token: it is checked before the body is read.
+    bearer = [Depends(HTTPBearer(auto_error=False))] if access.token else []
+    app.include_router(api_router(models, worker, limits), dependencies=bearer)
+    app.include_router(page_router(app))
+    app.include_router(monitoring_router(lambda: worker.is_ready, metrics))
+    app.add_middleware(AccessMiddleware, access=access, limits=limits, metrics=metrics)
     app.state.worker = worker
-    _name_choices(app.openapi(), models)  # it is made once, and kept
+    _add_choices(app.openapi(), models)  # FastAPI makes the schema once and keeps it
     return app
 
 
-def _add_watching(app: FastAPI, worker: Worker, gauges: Gauges) -> None:
-    health: dict[int | str, dict[str, Any]] = {200: {"model": Health}, 503: {"model": Health}}
-    text: dict[str, Any] = {"content": {"text/plain": {"schema": {"type": "string"}}}}
-
-    @app.get("/health", response_class=Json, responses={**REFUSALS, **health})
-    def ready(check: Literal["live", "ready"] = "ready") -> Response:
-        """Whether requests are answered now; with check=live, whether anything is."""
-        found = {"live": True, "ready": worker.working}
-        return Json(found, 200 if worker.working or check == "live" else 503)
-
-    @app.get("/metrics", response_class=Response, responses={**REFUSALS, 200: text})
-    def metrics() -> Response:
-        """Counters for Prometheus."""
-        return Response(gauges.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-
-def _name_choices(schema: dict[str, Any], models: ServedModels) -> None:
-    """Say in the schema which metrics and encoders there are."""
-    named = schema["components"]["schemas"]["MetricRequest"]["properties"]
-    named["name"]["enum"] = list(models.metrics)
-    named["encoder"]["anyOf"][0]["enum"] = list(models.encoders)
-
-
-def _about(limits: Limits) -> str:
-    return (
-        f"Score generated text by optimal transport. A request has at most {limits.texts:,} texts"
-        f" of {limits.characters:,} characters, {METRICS} metrics and {limits.body:,} bytes, and is"
-        f" answered within {limits.seconds:g} seconds or refused. Errors are"
-        ' {"error": "one line"}; 429 and 503 say in Retry-After when to come back.'
-    )
-
-
-_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-_FILES = {
-    "/": "explorer.html",
-    **{
-        f"/{name}": name
-        for name in (
-            "explorer.css",
-            "explorer.js",
-            "asking.js",
-            "controls.js",
-            "elements.js",
-            "examples.js",
-            "files.js",
-            "icon.svg",
-        )
-    },
-}
-_HEADERS = {"Cache-Control": "no-cache"}
-
-
-def pages(app: FastAPI) -> APIRouter:
-    """Everything here is ours and the same for all, so that it needs no token."""
-    router = APIRouter(include_in_schema=False)
-    for path, name in _FILES.items():
-        router.add_api_route(path, _sender(name), methods=["GET", "HEAD"])
-
-    @router.get("/explanation.css")
-    def style() -> Response:
-        """What the explanations' HTML needs."""
-        from freight.report.explanation import fragment_style
-
-        return Response(fragment_style(), headers=_HEADERS, media_type="text/css")
-
-    @router.get("/docs")
-    def docs() -> Response:
-        """The API's paths, with what they take and give."""
-        page = _rendered("docs.html", **described(app.openapi()))
-        return Response(page, headers=_HEADERS, media_type="text/html")
-
-    return router
-
-
-def described(schema: dict[str, Any]) -> dict[str, Any]:
-    """Paths in their order, and the schemas that they use."""
-    paths = [
-        {"path": path, "method": method.upper(), **operation}
-        for path, methods in schema["paths"].items()
-        for method, operation in methods.items()
-    ]
-    return {"info": schema["info"], "paths": paths, "schemas": schema["components"]["schemas"]}
-
-
-def _sender(name: str) -> Any:
-    def send() -> Response:
-        kind = _TYPES[name.rsplit(".", 1)[1]]
-        return Response(_source(name), headers=_HEADERS, media_type=kind)
-
-    return send
-
-
-def _rendered(name: str, **content: Any) -> str:
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(_source(name)).render(**content)
-
-
-def _source(name: str) -> str:
-    return resources.files("freight.serve").joinpath("page", name).read_text("utf-8")
-
-
-TOKEN = "FREIGHT_TOKEN"
-_SHORTEST = 16
-
-
-def access(host: str, token: str | None, hosts: Sequence[str] = ()) -> Access:
-    """Who may ask a service at this address; other machines only with a token."""
-    token = token if token is not None else os.environ.get(TOKEN) or None
-    if token is not None and (len(token) < _SHORTEST or not token.isascii()):
-        raise InvalidInput(
-            f"the token is shorter than {_SHORTEST} characters or not ASCII; make one with"
-            "  python -c 'import secrets; print(secrets.token_urlsafe())'"
-        )
-    if is_loopback(host):
-        return Access((*LOOPBACK, host.lower(), *map(str.lower, hosts)), token)
-    if token is None:
-        raise InvalidInput(
-            f"{host} can be reached from other machines, which takes a token: --token, or"
-            f" {TOKEN} in the environment; or leave --host out"
-        )
-    return Access(tuple(map(str.lower, hosts)), token)
-
-
-def serve(
+def run_service(
     models: ServedModels,
-    who: Access,
+    access: Access,
     limits: Limits,
     host: str = "127.0.0.1",
     port: int = 8000,
     threads: int | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; what is in flight by then is finished."""
-    listening = _bound(host, port)
+    """Serve until SIGTERM or SIGINT; requests in progress by then are finished."""
+    listener = _listen(host, port)
     config = uvicorn.Config(
-        create_app(models, who, limits, threads),
+        create_app(models, access, limits, threads),
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -213,25 +84,110 @@ def serve(
         backlog=2 * limits.concurrency,
     )
     shown = f"[{host}]" if ":" in host else host
-    print(f"Freight serves http://{shown}:{listening.getsockname()[1]}", flush=True)
-    uvicorn.Server(config).run(sockets=[listening])
+    print(f"Freight serves http://{shown}:{listener.getsockname()[1]}", flush=True)
+    uvicorn.Server(config).run(sockets=[listener])
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    """The socket, before anything is loaded: a port that is taken is one line.
+def _listen(host: str, port: int) -> socket.socket:
+    """A listening socket, before anything is loaded: a port that is taken is one line at once.
 
-    It listens at once, so that whoever reads the address and asks is answered, if not yet.
+    Whoever reads the address and connects waits for the answer instead of being refused.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        found = socket.socket(family, socket.SOCK_STREAM)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((host, port))
-        found.listen()
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen()
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InvalidInput(
             f"cannot listen on {host} port {port}: {reason}; give another --host or --port"
         ) from None
-    found.set_inheritable(True)
-    return found
+    listener.set_inheritable(True)
+    return listener
+
+
+def _describe(limits: Limits) -> str:
+    return (
+        f"Score generated text by optimal transport. A request has at most {limits.texts:,} texts"
+        f" of {limits.characters:,} characters, {MAX_METRICS} metrics and {limits.body:,} bytes,"
+        f" and is answered within {limits.seconds:g} seconds or refused. Errors are"
+        ' {"error": "one line"}; 429 and 503 say in Retry-After when to try again.'
+    )
+
+
+def _add_choices(schema: dict[str, Any], models: ServedModels) -> None:
+    """Say in the schema which metrics and encoders there are."""
+    properties = schema["components"]["schemas"]["MetricRequest"]["properties"]
+    properties["name"]["enum"] = list(models.metrics)
+    properties["encoder"]["anyOf"][0]["enum"] = list(models.encoders)
+
+
+_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+_PAGES = {
+    "/": "explorer.html",
+    **{
+        f"/{name}": name
+        for name in (
+            "explorer.css",
+            "explorer.js",
+            "requests.js",
+            "controls.js",
+            "elements.js",
+            "examples.js",
+            "files.js",
+            "icon.svg",
+        )
+    },
+}
+_PAGE_HEADERS = {"Cache-Control": "no-cache"}
+
+
+def page_router(app: FastAPI) -> APIRouter:
+    """The explorer and the API's description: the same for everybody, so they need no token."""
+    router = APIRouter(include_in_schema=False)
+    for path, name in _PAGES.items():
+        router.add_api_route(path, _page_sender(name), methods=["GET", "HEAD"])
+
+    @router.get("/explanation.css")
+    def get_explanation_style() -> Response:
+        """The style sheet of the explanations' HTML."""
+        from freight.report.explanation import fragment_style
+
+        return Response(fragment_style(), headers=_PAGE_HEADERS, media_type="text/css")
+
+    @router.get("/docs")
+    def get_docs() -> Response:
+        """The API's paths, with their requests and answers."""
+        page = _render("docs.html", **_describe_paths(app.openapi()))
+        return Response(page, headers=_PAGE_HEADERS, media_type="text/html")
+
+    return router
+
+
+def _describe_paths(schema: dict[str, Any]) -> dict[str, Any]:
+    """Paths in their order, and the schemas that they use."""
+    paths = [
+        {"path": path, "method": method.upper(), **operation}
+        for path, methods in schema["paths"].items()
+        for method, operation in methods.items()
+    ]
+    return {"info": schema["info"], "paths": paths, "schemas": schema["components"]["schemas"]}
+
+
+def _page_sender(name: str) -> Callable[[], Response]:
+    def send_page() -> Response:
+        media_type = _TYPES[name.rsplit(".", 1)[1]]
+        return Response(_page_source(name), headers=_PAGE_HEADERS, media_type=media_type)
+
+    return send_page
+
+
+def _render(name: str, **content: Any) -> str:
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(_page_source(name)).render(**content)
+
+
+def _page_source(name: str) -> str:
+    return resources.files("freight.serve").joinpath("page", name).read_text("utf-8")

@@ -1,9 +1,11 @@
-"""What requests and answers look like."""
+"""Requests, answers and errors of the API, and the limits that a request has to keep."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Request
@@ -13,18 +15,18 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from freight.core.types import Segment
-from freight.errors import FreightError
-from freight.serve.jobs import METRICS, Busy, Late, Stopping
+from freight.errors import FreightError, InvalidInput
 from freight.serve.models import RequestedMetric, ServedModels
 
 if TYPE_CHECKING:
     from freight.core.result import Result
-    from freight.serve.models import ServedModels
 
+DEFAULT_METRIC = "freight"
+MAX_METRICS = 8
+"""The most metrics in one request."""
 
-HOUSE = "freight"
 Scalar = bool | int | float | str | None
-Refs = Annotated[list[str], Field(min_length=1)]
+References = Annotated[list[str], Field(min_length=1)]
 
 
 class _Message(BaseModel):
@@ -32,17 +34,17 @@ class _Message(BaseModel):
 
 
 class MetricRequest(_Message):
-    """A metric by name, and what is to be set of it: GET /api/metrics says what can be."""
+    """A metric by name, with its settings: GET /api/metrics lists what can be set."""
 
-    name: Annotated[str, Field(examples=["lazy-emd"])] = HOUSE
+    name: Annotated[str, Field(examples=["lazy-emd"])] = DEFAULT_METRIC
     encoder: Annotated[str | None, Field(examples=["embedded"])] = None
     layer: Annotated[int | str | list[int] | None, Field(examples=[4])] = None
     preset: str | None = None
-    column: Annotated[str | None, Field(description="The primary one.")] = None
+    column: Annotated[str | None, Field(description="Which column is the primary one.")] = None
     settings: Annotated[dict[str, Scalar], Field(max_length=32, examples=[{"hyp": 0.5}])] = {}
 
-    def wanted(self, models: ServedModels) -> RequestedMetric:
-        """The same, checked."""
+    def resolve(self, models: ServedModels) -> RequestedMetric:
+        """The same, with every setting checked."""
         layer = {} if self.layer is None else {"layer": self.layer}
         settings = {**self.settings, **layer}
         return models.requested_metric(self.name, self.encoder, settings, self.preset, self.column)
@@ -52,22 +54,21 @@ class PairRequest(_Message):
     """A hypothesis and its references."""
 
     hyp: str = Field(examples=["The boy in a coat."])
-    refs: Refs = Field(examples=[["The young man in a slicker."]])
+    refs: References = Field(examples=[["The young man in a slicker."]])
 
     @property
     def segment(self) -> Segment:
-        """As the scoring takes it."""
+        """The pair as the scoring takes it."""
         return self.hyp, self.refs
 
 
-Metrics = Annotated[list[MetricRequest], Field(min_length=1, max_length=METRICS)]
-
-
 class ScoreRequest(_Message):
-    """Pairs, and the metrics to score them by."""
+    """Pairs, and the metrics to score them with."""
 
     pairs: list[PairRequest] = Field(min_length=1)
-    metrics: Metrics = [MetricRequest()]
+    metrics: Annotated[list[MetricRequest], Field(min_length=1, max_length=MAX_METRICS)] = [
+        MetricRequest()
+    ]
 
 
 class ExplainRequest(PairRequest):
@@ -76,17 +77,17 @@ class ExplainRequest(PairRequest):
     metric: MetricRequest = MetricRequest()
 
 
-class Other(_Message):
-    """What is compared: another hypothesis, another metric, or both."""
+class OtherRequest(_Message):
+    """What to compare with: another hypothesis, another metric, or both."""
 
     hyp: str | None = None
     metric: MetricRequest | None = None
 
 
 class FragmentRequest(ExplainRequest):
-    """The same, and what it is to be compared with."""
+    """One pair and a metric, and optionally what to compare them with."""
 
-    other: Other | None = None
+    other: OtherRequest | None = None
 
 
 class ColumnAnswer(BaseModel):
@@ -97,7 +98,7 @@ class ColumnAnswer(BaseModel):
 
 
 class ParameterAnswer(BaseModel):
-    """What may be set of a metric; by its kind: bounds, choices, a scale for sliders."""
+    """A parameter of a metric; by its kind also bounds, choices, and a scale for sliders."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -107,26 +108,29 @@ class ParameterAnswer(BaseModel):
     optional: bool = Field(description="Whether it may be null.")
 
 
-class OfferedMetric(BaseModel):
-    """A metric, and what may be set of it."""
+class MetricAnswer(BaseModel):
+    """A metric, its columns and its parameters."""
 
     name: str
     about: str
     columns: list[ColumnAnswer]
-    encoder: str | None = Field(description="Where the request names none.")
-    explained: bool = Field(description="Whether it has a plan to show.")
-    needs_idf_texts: bool = Field(description="Whether it takes idf: null here, or cannot be had.")
+    encoder: str | None = Field(description="The encoder if the request names none.")
+    explained: bool = Field(description="Whether it has a transport plan to show.")
+    needs_idf_texts: bool = Field(
+        description="Whether it weights units by IDF, which this service has no texts to fit on:"
+        " send idf: null if the metric has that parameter."
+    )
     parameters: list[ParameterAnswer]
     presets: list[str]
 
 
 class MetricsAnswer(BaseModel):
-    """The metrics there are."""
+    """The available metrics."""
 
-    metrics: list[OfferedMetric]
+    metrics: list[MetricAnswer]
 
 
-class OfferedEncoder(BaseModel):
+class EncoderAnswer(BaseModel):
     """An encoder: its name, its layers besides the embeddings, whether its units are words."""
 
     name: str
@@ -135,13 +139,13 @@ class OfferedEncoder(BaseModel):
 
 
 class EncodersAnswer(BaseModel):
-    """The encoders that may be named."""
+    """The encoders that a request may name."""
 
-    encoders: list[OfferedEncoder]
+    encoders: list[EncoderAnswer]
 
 
 class ExplainAnswer(BaseModel):
-    """What a score is made of: `base` and the shares of all units of all views add up to it."""
+    """A score and its parts: `base` plus the shares of all units in all views is the score."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -154,103 +158,202 @@ class ExplainAnswer(BaseModel):
     signature: str
 
 
-class ScoredMetric(BaseModel):
-    """What a metric says: a number a pair in each column, null where there is none."""
+class MetricScores(BaseModel):
+    """The scores of one metric: one number per pair in each column, null where there is none."""
 
     metric: str
     columns: list[ColumnAnswer]
     scores: dict[str, list[float | None]]
     system: dict[str, float | None]
     references: list[int] = Field(description="Which reference each pair's scores come from.")
-    flags: list[list[str]] = Field(description="What could not be scored normally, by pair.")
+    flags: list[list[str]] = Field(description="Per pair, why it could not be scored normally.")
     signature: str
 
 
 class ScoreAnswer(BaseModel):
-    """One entry a metric, in the order of the request."""
+    """One entry per metric, in the order of the request."""
 
-    metrics: list[ScoredMetric]
+    metrics: list[MetricScores]
 
 
 class FileAnswer(ScoreAnswer):
-    """The same, with the texts that were found in the file."""
+    """One entry per metric, and the texts that were read from the file."""
 
     pairs: list[dict[str, Any]]
 
 
-class Failure(BaseModel):
+class HealthAnswer(BaseModel):
+    """Live while the process answers at all, ready once it scores."""
+
+    live: bool
+    ready: bool
+
+
+class ErrorAnswer(BaseModel):
     """What went wrong, in one line that says what to change."""
 
     error: str
 
 
-_LONGEST = 500
+_ERROR_MEANINGS = {
+    400: "The body is not JSON.",
+    401: "No token, or a wrong one.",
+    403: "Sent by a page of another site.",
+    408: "The body did not arrive in time.",
+    413: "The body has too many bytes.",
+    421: "The Host header is not a name of this service.",
+    422: "Something in the request cannot be used; the error names it.",
+    429: "Too much at once; try again after Retry-After seconds.",
+    503: "Not started in time, or the service is stopping.",
+    504: "Not finished in time.",
+}
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorAnswer, "description": meaning}
+    for status, meaning in _ERROR_MEANINGS.items()
+}
+_LONGEST_ERROR = 500
 
 
 class Json(JSONResponse):
-    """In ASCII, since half a character of Unicode has no bytes of its own."""
+    """JSON in ASCII, because a lone surrogate has no UTF-8 bytes; nan is an error."""
 
     def render(self, content: Any) -> bytes:
-        """Nothing that is no number may have come this far."""
+        """The bytes of an answer."""
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-def scored(result: Result, models: ServedModels) -> dict[str, Any]:
-    """What a metric says, in the words of JSON."""
+def score_answer(result: Result, models: ServedModels) -> dict[str, Any]:
+    """The scores of one metric as JSON, in the form of `MetricScores`."""
     columns = [{"name": column.name, "higher": column.higher} for column in result.columns]
     return {
         "metric": result.name,
         "columns": columns,
-        "scores": {c["name"]: [_number(x) for x in result[str(c["name"])]] for c in columns},
-        "system": {name: _number(value) for name, value in result.system.items()},
+        "scores": {
+            column.name: [_json_number(x) for x in result[column.name]] for column in result.columns
+        },
+        "system": {name: _json_number(value) for name, value in result.system.items()},
         "references": [int(winner) for winner in result.winners],
         "flags": [list(flags) for flags in result.flags],
         "signature": models.public_signature(result.signature),
     }
 
 
-def failure(status: int, message: str, headers: dict[str, str] | None = None) -> Json:
+def _json_number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+class Refusal(FreightError):
+    """A request that is not answered, with its HTTP status and headers."""
+
+    def __init__(self, message: str, status: int, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.headers = status, headers
+
+    @property
+    def response(self) -> Json:
+        """The error as the client sees it."""
+        return error_response(self.status, str(self), self.headers)
+
+
+class QueueFull(Refusal):
+    """Too many pairs wait already; `seconds` says when to try again."""
+
+    def __init__(self, message: str, seconds: float) -> None:
+        self.seconds = max(1, math.ceil(seconds))
+        super().__init__(message, 429, {"Retry-After": str(self.seconds)})
+
+
+class DeadlinePassed(Refusal):
+    """The time that a request may take has passed; `started` if it was being worked on."""
+
+    def __init__(self, message: str, started: bool) -> None:
+        self.started = started
+        super().__init__(
+            message, 504 if started else 503, None if started else {"Retry-After": "1"}
+        )
+
+
+class ShuttingDown(Refusal):
+    """The service is being stopped and accepts nothing new."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the service is stopping; try another one, or later", 503, {"Retry-After": "5"}
+        )
+
+
+def error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> Json:
     """An error of one line."""
     line = " ".join(message.split())
-    short = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+    short = line if len(line) <= _LONGEST_ERROR else f"{line[:_LONGEST_ERROR]}…"
     return Json({"error": short}, status, headers)
 
 
-async def on_refusal(request: Request, error: Exception) -> Json:
-    """What the caller can mend, or has to wait for."""
-    if isinstance(error, Busy):
-        return failure(429, str(error), {"Retry-After": str(error.seconds)})
-    if isinstance(error, Late):
-        headers = None if error.begun else {"Retry-After": "1"}
-        return failure(504 if error.begun else 503, str(error), headers)
-    if isinstance(error, Stopping):
-        return failure(503, str(error), {"Retry-After": "5"})
-    return failure(422, str(error))
+async def _on_freight_error(request: Request, error: Exception) -> Json:
+    """What the client can correct (422), or has to wait for."""
+    return error.response if isinstance(error, Refusal) else error_response(422, str(error))
 
 
-async def on_invalid(request: Request, error: Exception) -> Json:
-    """The first thing that is wrong with a request, and where; what was sent is not repeated."""
+async def _on_invalid_request(request: Request, error: Exception) -> Json:
+    """The first thing that is wrong with a request, and where; its content is not repeated."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     if first["type"] == "json_invalid":
-        return failure(400, "the body is not JSON")
+        return error_response(400, "the body is not JSON")
     where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query"))
-    shown = f"{where[:100]}: " if where else ""
-    return failure(422, f"{shown}{first['msg']}")
+    return error_response(422, f"{where[:100]}: {first['msg']}" if where else first["msg"])
 
 
-async def on_http(request: Request, error: Exception) -> Json:
+async def _on_http_error(request: Request, error: Exception) -> Json:
     """No such path, no such method, no JSON."""
     assert isinstance(error, HTTPException)
-    return failure(error.status_code, str(error.detail), dict(error.headers or {}))
+    return error_response(error.status_code, str(error.detail), error.headers)
 
 
-HANDLERS: dict[int | type[Exception], Any] = {
-    FreightError: on_refusal,
-    RequestValidationError: on_invalid,
-    HTTPException: on_http,
+EXCEPTION_HANDLERS: dict[int | type[Exception], Any] = {
+    FreightError: _on_freight_error,
+    RequestValidationError: _on_invalid_request,
+    HTTPException: _on_http_error,
 }
 
 
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+@dataclass(frozen=True)
+class Limits:
+    """The largest request in bytes, texts, characters of a text and seconds, and the longest queue.
+
+    `queue` counts pairs that wait to be scored, `concurrency` requests that are being read,
+    waited for or answered.
+    """
+
+    body: int = 2**20
+    texts: int = 512
+    characters: int = 2000
+    seconds: float = 30.0
+    concurrency: int = 256
+    queue: int = 512
+
+    def check(self, segments: Sequence[Segment]) -> None:
+        """Refuse too many texts, texts that are too long, and strings that are no text."""
+        count = sum(1 + len(refs) for _, refs in segments)
+        if count > self.texts:
+            raise InvalidInput(
+                f"there are {count:,} texts; send at most {self.texts:,} at once, in several"
+                " requests, or start the service with a larger --texts"
+            )
+        for k, (hyp, refs) in enumerate(segments):
+            self._check_text(hyp, f"pairs.{k}.hyp")
+            for r, ref in enumerate(refs):
+                self._check_text(ref, f"pairs.{k}.refs.{r}")
+
+    def _check_text(self, text: str, where: str) -> None:
+        if len(text) > self.characters:
+            raise InvalidInput(
+                f"{where} has {len(text):,} characters; a text has at most {self.characters:,}, or"
+                " start the service with a larger --characters"
+            )
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput(
+                f"{where} has half a character (a lone surrogate); send whole characters"
+            ) from None

@@ -20,148 +20,137 @@ from freight.data.files import Row, decode_lines, parse_rows
 from freight.errors import InvalidInput
 from freight.explain.comparison import compare
 from freight.explain.explanation import Explanation
-from freight.serve.jobs import METRICS, Limits
 from freight.serve.messages import (
-    HOUSE,
+    DEFAULT_METRIC,
+    ERRORS,
+    MAX_METRICS,
     EncodersAnswer,
     ExplainAnswer,
     ExplainRequest,
-    Failure,
     FileAnswer,
     FragmentRequest,
     Json,
+    Limits,
     MetricRequest,
     MetricsAnswer,
     ScoreAnswer,
     ScoreRequest,
-    scored,
+    score_answer,
 )
 from freight.serve.models import ServedModels
 from freight.serve.worker import Worker
 
-_ABOUT = {
-    400: "Not JSON.",
-    401: "No token, or a wrong one.",
-    403: "Sent by a page of another site.",
-    408: "Did not arrive in time.",
-    413: "Too many bytes.",
-    421: "Not a name of this service.",
-    422: "Something cannot be used; the error names it.",
-    429: "Too much at once; come back after Retry-After seconds.",
-    503: "Not begun in time, or stopping.",
-    504: "Not done in time.",
-}
-REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Failure, "description": about} for status, about in _ABOUT.items()
-}
-_HTML: dict[int | str, dict[str, Any]] = {
+_TABLE_TYPES = {"csv": "text/csv", "tsv": "text/tab-separated-values", "jsonl": "application/jsonl"}
+_HTML_RESPONSE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "HTML."}
 }
-FORMATS = {"csv": "text/csv", "tsv": "text/tab-separated-values", "jsonl": "application/jsonl"}
-
-_TABLES: dict[int | str, dict[str, Any]] = {
+_FILE_RESPONSE: dict[int | str, dict[str, Any]] = {
     200: {
         "model": FileAnswer,
-        "description": "Scores as JSON, or a table to be kept.",
-        "content": {kind: {"schema": {"type": "string"}} for kind in FORMATS.values()},
+        "description": "Scores as JSON, or as a table to download.",
+        "content": {kind: {"schema": {"type": "string"}} for kind in _TABLE_TYPES.values()},
     }
 }
-_UPLOAD = {
+_FILE_BODY = {
     "requestBody": {
         "description": "Rows with hyp, and ref or refs.",
         "required": True,
         "content": {"application/octet-stream": {"schema": {"type": "string"}}},
     }
 }
-Names = Annotated[
+MetricNames = Annotated[
     list[str],
     Query(
-        max_length=METRICS,
+        max_length=MAX_METRICS,
         description='A name, or JSON as in /api/score: {"name": "lazy-emd", "settings": ...}.',
     ),
 ]
 
 
-def api(models: ServedModels, worker: Worker, limits: Limits) -> APIRouter:
-    """Scores, explanations, files, and what there is to choose from."""
-    router = APIRouter(prefix="/api", responses=REFUSALS)
+def api_router(models: ServedModels, worker: Worker, limits: Limits) -> APIRouter:
+    """Scores, explanations, files, and lists of the metrics and encoders."""
+    router = APIRouter(prefix="/api", responses=ERRORS)
 
     @router.get("/metrics", response_class=Json, responses={200: {"model": MetricsAnswer}})
-    def metrics() -> Response:
-        """Every metric with its columns, and what may be set of it within which bounds."""
+    def get_metrics() -> Response:
+        """Every metric with its columns, and its parameters with their bounds."""
         return Json({"metrics": models.metric_descriptions})
 
     @router.get("/encoders", response_class=Json, responses={200: {"model": EncodersAnswer}})
-    def encoders() -> Response:
+    def get_encoders() -> Response:
         """The encoders that requests may name."""
         return Json({"encoders": models.encoder_descriptions})
 
     @router.post("/score", response_class=Json, responses={200: {"model": ScoreAnswer}})
     async def score(request: ScoreRequest) -> Response:
-        """Score pairs by one metric or several."""
+        """Score pairs with one metric or several."""
         segments = [pair.segment for pair in request.pairs]
         limits.check(segments)
-        wanted = [metric.wanted(models) for metric in request.metrics]
-        results = await worker.score(segments, wanted)
-        return Json({"metrics": [scored(result, models) for result in results]})
+        metrics = [metric.resolve(models) for metric in request.metrics]
+        results = await worker.score(segments, metrics)
+        return Json({"metrics": [score_answer(result, models) for result in results]})
 
     @router.post("/explain", response_class=Json, responses={200: {"model": ExplainAnswer}})
     async def explain(request: ExplainRequest) -> Response:
         """Why a hypothesis scores as it does: units, costs, flow, additions, omissions."""
         limits.check([request.segment])
-        found = await worker.explain(request.segment, request.metric.wanted(models))
-        return Json(_public(found, models).to_dict())
+        explanation = await worker.explain(request.segment, request.metric.resolve(models))
+        return Json(_with_public_signature(explanation, models).to_dict())
 
-    @router.post("/explain/fragment", response_class=Response, responses=_HTML)
-    async def fragment(request: FragmentRequest) -> Response:
-        """The same as a piece of HTML, alone or beside another hypothesis or metric."""
-        asked = [(request.segment, request.metric.wanted(models))]
+    @router.post("/explain/fragment", response_class=Response, responses=_HTML_RESPONSE)
+    async def explain_as_html(request: FragmentRequest) -> Response:
+        """An explanation as a piece of HTML, alone or beside another hypothesis or metric."""
+        questions = [(request.segment, request.metric.resolve(models))]
         if request.other is not None:
             hyp = request.hyp if request.other.hyp is None else request.other.hyp
             metric = request.other.metric or request.metric
-            asked.append(((hyp, request.refs), metric.wanted(models)))
-        limits.check([segment for segment, _ in asked])
-        found = await asyncio.gather(*(worker.explain(*one) for one in asked))
-        shown = [_public(one, models) for one in found]
-        return Response(await asyncio.to_thread(_drawn, shown), media_type="text/html")
+            questions.append(((hyp, request.refs), metric.resolve(models)))
+        limits.check([segment for segment, _ in questions])
+        explanations = await asyncio.gather(*(worker.explain(*one) for one in questions))
+        public = [_with_public_signature(one, models) for one in explanations]
+        return Response(await asyncio.to_thread(_render_html, public), media_type="text/html")
 
-    @router.post("/file", response_class=Json, responses=_TABLES, openapi_extra=_UPLOAD)
-    async def file(
+    @router.post("/file", response_class=Json, responses=_FILE_RESPONSE, openapi_extra=_FILE_BODY)
+    async def score_file(
         request: Request,
         format: Literal["csv", "tsv", "jsonl"] = "jsonl",
         output: Literal["json", "csv", "tsv", "jsonl"] = "json",
-        metric: Names = [HOUSE],  # noqa: B006
+        metric: MetricNames = [DEFAULT_METRIC],  # noqa: B006
     ) -> Response:
-        """Score the rows of a small table, sent as it is."""
-        wanted = [_named(name).wanted(models) for name in metric]
-        segments = segments_of(await request.body(), format, limits.texts)
+        """Score the rows of a small table, which is the body of the request."""
+        metrics = [_parse_metric(name).resolve(models) for name in metric]
+        segments = read_segments(await request.body(), format, limits.texts)
         limits.check(segments)
-        results = await worker.score(segments, wanted)
+        results = await worker.score(segments, metrics)
         if output == "json":
             pairs = [{"hyp": hyp, "refs": list(refs)} for hyp, refs in segments]
-            return Json({"pairs": pairs, "metrics": [scored(r, models) for r in results]})
+            return Json({"pairs": pairs, "metrics": [score_answer(r, models) for r in results]})
         headers = {"Content-Disposition": f'attachment; filename="scores.{output}"'}
-        return Response(table(results, output), headers=headers, media_type=FORMATS[output])
+        return Response(
+            score_table(results, output), headers=headers, media_type=_TABLE_TYPES[output]
+        )
 
     return router
 
 
-def _public(found: Explanation, models: ServedModels) -> Explanation:
-    return replace(found, signature=models.public_signature(found.signature))
+def _with_public_signature(explanation: Explanation, models: ServedModels) -> Explanation:
+    return replace(explanation, signature=models.public_signature(explanation.signature))
 
 
-def _drawn(found: Sequence[Explanation]) -> str:
+def _render_html(explanations: Sequence[Explanation]) -> str:
     from freight.report.explanation import fragment
 
-    return fragment(found[0] if len(found) == 1 else compare(found[0], found[1]))
+    if len(explanations) == 1:
+        return fragment(explanations[0])
+    return fragment(compare(explanations[0], explanations[1]))
 
 
-def _named(given: str) -> MetricRequest:
+def _parse_metric(text: str) -> MetricRequest:
     """A metric by its name, or as JSON."""
-    if not given.lstrip().startswith("{"):
-        return MetricRequest(name=given)
+    if not text.lstrip().startswith("{"):
+        return MetricRequest(name=text)
     try:
-        return MetricRequest.model_validate(json.loads(given))
+        return MetricRequest.model_validate(json.loads(text))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
@@ -173,28 +162,28 @@ def _named(given: str) -> MetricRequest:
 _SHOWN = "the file"
 
 
-def segments_of(content: bytes, kind: str, most: int) -> list[Segment]:
+def read_segments(content: bytes, kind: str, max_texts: int) -> list[Segment]:
     """Each row's hypothesis with its references: columns `hyp`, and `ref` or `refs`.
 
-    Reading stops once there are more texts than `most`, and says so.
+    Reading stops with an error once there are more than `max_texts` texts.
     """
-    found: list[Segment] = []
+    segments: list[Segment] = []
     count = 0
-    for number, row in enumerate(_rows(content, kind), 1):
-        found.append(_segment(row, number))
-        count += 1 + len(found[-1][1])
-        if count > most:
+    for number, row in enumerate(_read_rows(content, kind), 1):
+        segments.append(_segment(row, number))
+        count += 1 + len(segments[-1][1])
+        if count > max_texts:
             raise InvalidInput(
-                f"{_SHOWN} has more than {most:,} texts; send it in parts, use `freight score`, or"
-                " start the service with a larger --texts"
+                f"{_SHOWN} has more than {max_texts:,} texts; send it in parts, use `freight"
+                " score`, or start the service with a larger --texts"
             )
-    if not found:
+    if not segments:
         raise InvalidInput(f"{_SHOWN} has no rows; give columns hyp, and ref or refs")
-    return found
+    return segments
 
 
-def table(results: Sequence[Result], kind: str) -> str:
-    """A row a segment: its number, each column of each metric, the references and the flags."""
+def score_table(results: Sequence[Result], kind: str) -> str:
+    """One row per segment: its number, each column of each metric, the references, the flags."""
     names: list[str] = ["segment"]
     columns: list[list[Any]] = [list(range(1, len(results[0]) + 1))]
     for k, result in enumerate(results):
@@ -205,13 +194,13 @@ def table(results: Sequence[Result], kind: str) -> str:
             columns.append([None if x != x else float(x) for x in result[column.name]])
         names.append(f"{title}:reference")
         columns.append([int(winner) for winner in result.winners])
-    every = zip(*(result.flags for result in results), strict=True)
     names.append("flags")
-    columns.append([sorted({flag for one in row for flag in one}) for row in every])
-    return "".join(_written(names, zip(*columns, strict=True), kind))
+    flags_of_segments = zip(*(result.flags for result in results), strict=True)
+    columns.append([sorted({flag for one in row for flag in one}) for row in flags_of_segments])
+    return "".join(_format_rows(names, zip(*columns, strict=True), kind))
 
 
-def _rows(content: bytes, kind: str) -> Iterator[Row]:
+def _read_rows(content: bytes, kind: str) -> Iterator[Row]:
     stream = io.BytesIO(content)
     try:
         yield from parse_rows(decode_lines(stream, "utf-8", _SHOWN), f".{kind}", _SHOWN)
@@ -235,14 +224,14 @@ def _texts(row: Row, name: str, number: int) -> list[str]:
             f"row {number} of {_SHOWN} has no column {name}; give hyp, and ref or refs"
         )
     value: Any = row[name]
-    several = value if isinstance(value, list) else [value]
-    for text in several:
+    texts = value if isinstance(value, list) else [value]
+    for text in texts:
         if not isinstance(text, str):
             raise InvalidInput(f"row {number} of {_SHOWN}: {name} is not a text")
-    return several
+    return texts
 
 
-def _written(names: Sequence[str], rows: Any, kind: str) -> Iterator[str]:
+def _format_rows(names: Sequence[str], rows: Any, kind: str) -> Iterator[str]:
     if kind == "jsonl":
         for row in rows:
             yield json.dumps(dict(zip(names, row, strict=True)), allow_nan=False) + "\n"

@@ -1,8 +1,8 @@
-"""One thread scores for all: what waits is gathered, encoded together, and handed back.
+"""One thread scores for every client: requests that wait are batched, encoded together, answered.
 
-Scores have the same bits whatever they are scored with, so who waits together is nobody's concern.
-Work is done in pieces, between which those whose time has passed are let go, and a large request
-does not keep small ones waiting.
+Scores have the same bits whatever they are batched with, so nobody can tell who waited beside them.
+Work is done in pieces: between two of them requests whose time has passed are dropped, and a large
+request does not keep small ones waiting.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from freight.core.pipeline import score_together
@@ -21,31 +23,116 @@ from freight.core.types import Encoder, Segment
 from freight.errors import FreightError
 from freight.explain.explanation import Explanation
 from freight.kernels import set_threads
-from freight.serve.jobs import Busy, Gauges, Job, JobPiece, Late, Limits, Stopping
+from freight.serve.messages import DeadlinePassed, Limits, QueueFull, ShuttingDown
 from freight.serve.models import RequestedMetric, ServedModels
+from freight.serve.monitoring import PrometheusMetrics
 
-PAIRS, AREA = 256, 8_000_000
-"""Where a batch ends: so many pairs, or characters squared: two pairs of 2,000 each."""
+BATCH_PAIRS, BATCH_AREA = 256, 8_000_000
+"""Where a batch ends: so many pairs, or characters squared (two pairs of 2,000 each)."""
 
-_LINGER, _STEP, _LEAST = 0.010, 0.001, 16
-_Outcome = tuple[Job, list[Any] | BaseException]
+_LINGER, _POLL, _SMALLEST_SHARE = 0.010, 0.001, 16
+
+
+@dataclass(eq=False)
+class Job:
+    """Segments to score, or one to explain, with each of some metrics.
+
+    It is done piece by piece, and its answer is set once every piece is done.
+    """
+
+    segments: list[Segment]
+    metrics: tuple[RequestedMetric, ...]
+    explained: bool
+    answer: asyncio.Future[list[Any]]
+    taken: int = 0
+    _parts: dict[RequestedMetric, list[Any]] = field(default_factory=dict)
+
+    @cached_property
+    def sizes(self) -> list[tuple[int, int]]:
+        """Per segment its pairs, and the area of their cost matrices in characters squared."""
+        return [
+            (len(refs), sum((len(hyp) + 1) * (len(ref) + 1) for ref in refs))
+            for hyp, refs in self.segments
+        ]
+
+    @property
+    def remaining(self) -> int:
+        """How many segments are in no piece yet."""
+        return len(self.segments) - self.taken
+
+    def pairs_between(self, first: int, last: int) -> int:
+        """How many pairs some consecutive segments have."""
+        return sum(pairs for pairs, _ in self.sizes[first:last])
+
+    def take(self, pairs: int, area: int) -> JobPiece:
+        """The next segments, up to so many pairs of such an area, and at least one."""
+        first = self.taken
+        while self.remaining and (self.taken == first or (pairs > 0 and area > 0)):
+            size = self.sizes[self.taken]
+            pairs, area = pairs - size[0], area - size[1]
+            self.taken += 1
+        return JobPiece(self, first, self.taken)
+
+    def add(self, metric: RequestedMetric, part: Any) -> bool:
+        """Keep what came out for a piece, and say whether that was the last one."""
+        self._parts.setdefault(metric, []).append(part)
+        done = [sum(map(_segments_in, self._parts.get(one, ()))) for one in self.metrics]
+        return min(done) == len(self.segments)
+
+    @property
+    def result(self) -> list[Any]:
+        """The result of each metric, all pieces together."""
+        if self.explained:
+            return [self._parts[one][0] for one in self.metrics]
+        return [Result.joined(self._parts[one]) for one in self.metrics]
+
+
+@dataclass(frozen=True)
+class JobPiece:
+    """Consecutive segments of a job."""
+
+    job: Job
+    first: int
+    last: int
+
+    @property
+    def segments(self) -> list[Segment]:
+        """What is to be scored."""
+        return self.job.segments[self.first : self.last]
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs that is."""
+        return self.job.pairs_between(self.first, self.last)
+
+    @property
+    def area(self) -> int:
+        """The area of their cost matrices."""
+        return sum(area for _, area in self.job.sizes[self.first : self.last])
+
+
+Outcome = tuple[Job, list[Any] | BaseException]
 
 
 class Worker:
-    """The thread, and the queue before it; all but its start and stop belongs to the event loop."""
+    """The thread and its queue; all but its start and stop belongs to the event loop."""
 
     def __init__(
-        self, models: ServedModels, limits: Limits, gauges: Gauges, threads: int | None = None
+        self,
+        models: ServedModels,
+        limits: Limits,
+        metrics: PrometheusMetrics,
+        threads: int | None = None,
     ) -> None:
-        self._models, self._limits, self._gauges = models, limits, gauges
+        self._models, self._limits, self._metrics = models, limits, metrics
         self._threads = threads
         self._queue: deque[Job] = deque()
-        self._waiting = 0
-        self._last, self._rate = 1, 100.0
+        self._waiting_pairs = 0
+        self._last_jobs, self._pairs_per_second = 1, 100.0
         self._wake = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="freight-worker", daemon=True)
-        self.ready = False
+        self.warmed_up = threading.Event()
 
     def start(self) -> None:
         """Load and compile what most requests need, then work."""
@@ -53,7 +140,7 @@ class Worker:
         self._thread.start()
 
     def stop(self) -> None:
-        """Take nothing new, finish what waits."""
+        """Accept nothing new, finish what waits."""
         with self._wake:
             self._stopping = True
             self._wake.notify()
@@ -63,108 +150,113 @@ class Worker:
         await asyncio.to_thread(self._thread.join)
 
     @property
-    def working(self) -> bool:
-        """Whether it takes requests and answers them."""
-        return self.ready and not self._stopping and self._thread.is_alive()
+    def is_ready(self) -> bool:
+        """Whether it accepts requests and answers them."""
+        return self.warmed_up.is_set() and not self._stopping and self._thread.is_alive()
 
     async def score(
-        self, segments: Sequence[Segment], wanted: Sequence[RequestedMetric]
+        self, segments: Sequence[Segment], metrics: Sequence[RequestedMetric]
     ) -> list[Result]:
-        """One result a metric, or an error that says what to do."""
-        return await self._ask(list(segments), wanted, explained=False)
+        """One result per metric, or an error that says what to do."""
+        return await self._submit(list(segments), metrics, explained=False)
 
-    async def explain(self, segment: Segment, wanted: RequestedMetric) -> Explanation:
+    async def explain(self, segment: Segment, metric: RequestedMetric) -> Explanation:
         """Why a hypothesis scores as it does."""
-        found = await self._ask([segment], [wanted], explained=True)
-        explanation: Explanation = found[0]
+        explanation: Explanation
+        [explanation] = await self._submit([segment], [metric], explained=True)
         return explanation
 
-    async def _ask(
-        self, segments: list[Segment], wanted: Sequence[RequestedMetric], explained: bool
+    async def _submit(
+        self, segments: list[Segment], metrics: Sequence[RequestedMetric], explained: bool
     ) -> list[Any]:
         answer: asyncio.Future[list[Any]] = self._loop.create_future()
-        job = Job(segments, tuple(dict.fromkeys(wanted)), explained, answer)
-        self._enter(job)
+        job = Job(segments, tuple(dict.fromkeys(metrics)), explained, answer)
+        self._enqueue(job)
         try:
-            found = await asyncio.wait_for(answer, self._limits.seconds)
+            results = await self._await_answer(answer)
         except TimeoutError:
-            raise Late(
-                f"not done within {self._limits.seconds:g} seconds; send less at once, or come back"
+            raise DeadlinePassed(
+                f"not done within {self._limits.seconds:g} seconds; send less at once, or try again"
                 " later",
-                begun=job.taken > 0,
+                started=job.taken > 0,
             ) from None
-        by_metric = dict(zip(job.wanted, found, strict=True))
-        return [by_metric[one] for one in wanted]
+        by_metric = dict(zip(job.metrics, results, strict=True))
+        return [by_metric[one] for one in metrics]
 
-    def _enter(self, job: Job) -> None:
-        pairs = sum(size for size, _ in job.sizes) * len(job.wanted)
+    async def _await_answer(self, answer: asyncio.Future[list[Any]]) -> list[Any]:
+        return await asyncio.wait_for(answer, self._limits.seconds)
+
+    def _enqueue(self, job: Job) -> None:
+        pairs = job.pairs_between(0, len(job.segments)) * len(job.metrics)
         with self._wake:
             if self._stopping:
-                raise Stopping("the service is stopping; try another one, or later")
-            if self._queue and self._waiting + pairs > self._limits.queue:
-                raise Busy(
-                    f"{self._waiting} pairs wait already, and at most {self._limits.queue} may",
-                    self._waiting / self._rate,
+                raise ShuttingDown
+            if self._queue and self._waiting_pairs + pairs > self._limits.queue:
+                raise QueueFull(
+                    f"{self._waiting_pairs} pairs wait already; the queue has room for"
+                    f" {self._limits.queue}",
+                    self._waiting_pairs / self._pairs_per_second,
                 )
             self._queue.append(job)
-            self._count(pairs)
+            self._count_waiting(pairs)
             self._wake.notify()
 
-    def _count(self, pairs: int) -> None:
-        self._waiting += pairs
-        self._gauges.queue.set(self._waiting)
+    def _count_waiting(self, pairs: int) -> None:
+        self._waiting_pairs += pairs
+        self._metrics.queue.set(self._waiting_pairs)
 
     def _run(self) -> None:
         if self._threads is not None:
-            set_threads(self._threads)  # numba counts them thread by thread
-        self._warm()
-        self.ready = True
-        while not self._done:
+            set_threads(self._threads)  # numba counts them per thread
+        self._warm_up()
+        self.warmed_up.set()
+        while not self._is_finished:
             pieces = self._gather()
             start = time.perf_counter()
             try:
                 self._work(pieces)
-            except Exception as error:  # nobody waits for an answer that will not come
+            except Exception as error:  # nobody may wait for an answer that will not come
                 self._deliver((piece.job, error) for piece in pieces)
-            self._note(pieces, time.perf_counter() - start)
+            self._record(pieces, time.perf_counter() - start)
 
     @property
-    def _done(self) -> bool:
+    def _is_finished(self) -> bool:
         with self._wake:
             return self._stopping and not self._queue
 
-    def _note(self, pieces: Sequence[JobPiece], seconds: float) -> None:
+    def _record(self, pieces: Sequence[JobPiece], seconds: float) -> None:
         pairs = sum(piece.pairs for piece in pieces)
         if pairs:
-            self._rate = 0.8 * self._rate + 0.2 * pairs / max(seconds, 1e-6)
-            self._gauges.batch(len(pieces), pairs)
+            rate = pairs / max(seconds, 1e-6)
+            self._pairs_per_second = 0.8 * self._pairs_per_second + 0.2 * rate
+            self._metrics.record_batch(len(pieces), pairs)
 
-    def _warm(self) -> None:
-        """The first requests would wait for weights, and for kernels to be compiled."""
+    def _warm_up(self) -> None:
+        """Load weights and compile kernels, so that the first requests need not wait for them."""
         for name in self._models.metrics:
             try:
                 scorer = self._models.scorer(self._models.requested_metric(name))
                 if scorer.parts and not self._stopping:
                     scorer.explain("A warm start.", ["A start that is warm."])
-            except FreightError:  # IDF that is not learnt: those who ask are told
+            except FreightError:  # IDF is not fitted: requests for this metric get the reason
                 continue
 
     def _gather(self) -> list[JobPiece]:
-        """Wait for work; where several came last time, a moment longer, since they may again."""
+        """Wait for work; if several jobs came last time, a moment longer for more of them."""
         with self._wake:
             self._wake.wait_for(lambda: self._queue or self._stopping)
-        begun, seen = time.perf_counter(), 0
-        while seen < len(self._queue) < self._last and time.perf_counter() - begun < _LINGER:
+        start, seen = time.perf_counter(), 0
+        while seen < len(self._queue) < self._last_jobs and time.perf_counter() - start < _LINGER:
             seen = len(self._queue)
-            time.sleep(_STEP)
+            time.sleep(_POLL)
         with self._wake:
-            return self._take()
+            return self._next_batch()
 
-    def _take(self) -> list[JobPiece]:
+    def _next_batch(self) -> list[JobPiece]:
         """A fair share of every job, those that have waited longest first."""
-        self._last = len(self._queue)
-        fair = max(_LEAST, PAIRS // max(self._last, 1))
-        pieces, unfinished, pairs, area = [], [], PAIRS, AREA
+        self._last_jobs = len(self._queue)
+        fair = max(_SMALLEST_SHARE, BATCH_PAIRS // max(self._last_jobs, 1))
+        pieces, unfinished, pairs, area = [], [], BATCH_PAIRS, BATCH_AREA
         while self._queue and pairs > 0 and area > 0:
             job = self._queue.popleft()
             before = job.taken
@@ -174,93 +266,100 @@ class Worker:
                 piece = job.take(min(pairs, fair), area)
                 pairs, area = pairs - piece.pairs, area - piece.area
                 pieces.append(piece)
-                unfinished += [job] if job.left else []
-            done = sum(size for size, _ in job.sizes[before : job.taken])
-            self._count(-done * len(job.wanted))
+                unfinished += [job] if job.remaining else []
+            self._count_waiting(-job.pairs_between(before, job.taken) * len(job.metrics))
         self._queue.extend(unfinished)
         return pieces
 
     def _work(self, pieces: Sequence[JobPiece]) -> None:
         groups: dict[RequestedMetric, list[JobPiece]] = {}
         for piece in pieces:
-            for wanted in piece.job.wanted:
-                groups.setdefault(wanted, []).append(piece)
+            for metric in piece.job.metrics:
+                groups.setdefault(metric, []).append(piece)
         scorers: dict[RequestedMetric, PipelineScorer] = {}
-        for wanted, group in groups.items():
+        for metric, group in groups.items():
             try:
-                scorers[wanted] = self._models.scorer(wanted)
+                scorers[metric] = self._models.scorer(metric)
             except Exception as error:
                 self._deliver((piece.job, error) for piece in group)
-        self._encode([(scorers[one], groups[one]) for one in scorers])
-        for wanted, scorer in scorers.items():
-            alive = [piece for piece in groups[wanted] if not piece.job.answer.done()]
+        self._encode([(scorers[metric], groups[metric]) for metric in scorers])
+        for metric, scorer in scorers.items():
+            alive = [piece for piece in groups[metric] if not piece.job.answer.done()]
             if alive:
-                self._deliver(self._read(wanted, scorer, alive))
+                self._deliver(self._score_pieces(metric, scorer, alive))
 
     def _encode(self, groups: Iterable[tuple[PipelineScorer, Sequence[JobPiece]]]) -> None:
-        """What several metrics need of an encoder at once; it remembers until they ask."""
+        """Encode once what several metrics need of an encoder, which remembers it for them."""
         layers: dict[Encoder, set[int]] = {}
         texts: dict[Encoder, dict[str, None]] = {}
         users: dict[Encoder, int] = {}
         for scorer, pieces in groups:
-            found = [text for p in pieces for hyp, refs in p.segments for text in (hyp, *refs)]
+            needed = [text for p in pieces for hyp, refs in p.segments for text in (hyp, *refs)]
             for part in {part.encoder: part for part in scorer.parts}.values():
                 users[part.encoder] = users.get(part.encoder, 0) + 1
                 layers.setdefault(part.encoder, set()).update(part.layers)
-                texts.setdefault(part.encoder, {}).update(dict.fromkeys(found))
+                texts.setdefault(part.encoder, {}).update(dict.fromkeys(needed))
         for encoder in [one for one, count in users.items() if count > 1]:
             try:
                 encoder.encode(list(texts[encoder]), sorted(layers[encoder]))
-            except Exception:  # whose fault it is comes out when they are scored
+            except Exception:  # scoring will raise it again, for the request at fault
                 continue
 
-    def _read(
-        self, wanted: RequestedMetric, scorer: PipelineScorer, pieces: Sequence[JobPiece]
-    ) -> list[_Outcome]:
-        """Score together; where that fails, each by itself, so that nobody pays for another."""
+    def _score_pieces(
+        self, metric: RequestedMetric, scorer: PipelineScorer, pieces: Sequence[JobPiece]
+    ) -> list[Outcome]:
+        """Score together; if that fails, each by itself, so that one error fails one request."""
         try:
-            parts = _answers(scorer, pieces)
+            parts = _answer_pieces(scorer, pieces)
         except Exception as error:
             if len(pieces) == 1:
                 return [(pieces[0].job, error)]
-            return [found for piece in pieces for found in self._read(wanted, scorer, [piece])]
-        scored = zip(pieces, parts, strict=True)
-        whole = [piece.job for piece, part in scored if piece.job.add(wanted, part)]
-        self._gauges.pairs.inc(sum(piece.pairs for piece in pieces))
-        return [(job, job.result) for job in whole]
+            return [one for piece in pieces for one in self._score_pieces(metric, scorer, [piece])]
+        finished = [
+            piece.job
+            for piece, part in zip(pieces, parts, strict=True)
+            if piece.job.add(metric, part)
+        ]
+        self._metrics.pairs.inc(sum(piece.pairs for piece in pieces))
+        return [(job, job.result) for job in finished]
 
-    def _deliver(self, outcomes: Iterable[_Outcome]) -> None:
-        found = list(outcomes)
-        if found:
-            self._loop.call_soon_threadsafe(_set, found)
+    def _deliver(self, outcomes: Iterable[Outcome]) -> None:
+        ready = list(outcomes)
+        if ready:
+            self._loop.call_soon_threadsafe(_set_answers, ready)
 
 
-def _answers(scorer: PipelineScorer, pieces: Sequence[JobPiece]) -> list[Any]:
-    """What each piece asks for, in their order."""
-    asked = [piece for piece in pieces if not piece.job.explained]
-    segments = [segment for piece in asked for segment in piece.segments]
-    [whole] = (
+def _answer_pieces(scorer: PipelineScorer, pieces: Sequence[JobPiece]) -> list[Any]:
+    """The scores or the explanation that each piece asks for, in their order."""
+    segments = [
+        segment for piece in pieces if not piece.job.explained for segment in piece.segments
+    ]
+    [result] = (
         score_together([scorer], [hyp for hyp, _ in segments], [refs for _, refs in segments])
         if segments
         else [None]
     )
-    found: list[Any] = []
+    answers: list[Any] = []
     first = 0
     for piece in pieces:
-        if piece.job.explained or whole is None:
+        if piece.job.explained or result is None:
             [(hyp, refs)] = piece.segments
-            found.append(scorer.explain(hyp, list(refs)))
+            answers.append(scorer.explain(hyp, list(refs)))
         else:
-            found.append(whole.only(slice(first, first + len(piece.segments))))
+            answers.append(result.only(slice(first, first + len(piece.segments))))
             first += len(piece.segments)
-    return found
+    return answers
 
 
-def _set(outcomes: Iterable[_Outcome]) -> None:
-    for job, found in outcomes:
+def _set_answers(outcomes: Iterable[Outcome]) -> None:
+    for job, outcome in outcomes:
         if job.answer.done():
             continue
-        if isinstance(found, BaseException):
-            job.answer.set_exception(found)
+        if isinstance(outcome, BaseException):
+            job.answer.set_exception(outcome)
         else:
-            job.answer.set_result(found)
+            job.answer.set_result(outcome)
+
+
+def _segments_in(part: Any) -> int:
+    return len(part) if isinstance(part, Result) else 1

@@ -1,21 +1,21 @@
-// What can be set of a metric, as the service describes it: sliders, lists and switches.
+// The parameters of a metric as the service describes them: sliders, lists and switches.
 
 import { make } from "./elements.js";
 
 const STEPS = 200;
-const WORDS = {
-  hyp: "Price of hypothesis mass that stays", ref: "Price of reference mass that stays",
-  epsilon: "Blur (epsilon)", alpha: "Recall over precision (alpha)", greedy: "Share of greedy matching",
-  neighbours: "Weight of neighbours", floor: "Least similarity (floor)", order: "Weight of word order",
-  unknown: "Price of unknown words", unigram: "Weight of words", bigram: "Weight of word pairs",
+const LABELS = {
+  hyp: "Penalty on the hypothesis marginal (hyp)", ref: "Penalty on the reference marginal (ref)",
+  epsilon: "Entropic regularisation (epsilon)", alpha: "Weight of recall against precision (alpha)", greedy: "Share of greedy matching",
+  neighbours: "Weight of neighbours", floor: "Smallest similarity (floor)", order: "Weight of word order",
+  unknown: "Cost of unknown words", unigram: "Weight of words", bigram: "Weight of word pairs",
   mass: "Mass of a unit", unit: "Units", pooling: "Layer pooling", references: "Several references",
-  readout: "Read-out", clip: "Cut similarity at 0", shared: "Shared n-grams", baseline: "Baseline",
-  cut: "Leave out costs from", stop_words: "Stop words", version: "Version", ngram: "Words of a run",
-  idf: "Rarity (IDF)",
+  readout: "Read-out", clip: "Clip similarities at 0", shared: "Shared n-grams", baseline: "Baseline",
+  cut: "Ignore transport at costs from (cut)", stop_words: "Stop words", version: "Version", ngram: "Words per n-gram",
+  idf: "IDF weights",
 };
 const HIDDEN = new Set(["system_unigram", "system_bigram", "layer"]);
 
-// A metric's chooser; `changed` is called whenever something is set.
+// The form of one metric; `changed` is called whenever something is set.
 export class Chooser {
   constructor(place, title, metrics, encoders, first, changed) {
     Object.assign(this, { place, title, metrics, encoders, changed });
@@ -31,18 +31,18 @@ export class Chooser {
     return this.metrics.find((one) => one.name === this.name);
   }
 
-  // What a request says of it: only what differs from the metric's own defaults.
-  get wanted() {
+  // The metric as requests name it: only what differs from the metric's own defaults.
+  get request() {
     const settings = { ...this.settings };
     if (this.metric.needs_idf_texts && !("idf" in settings)) settings.idf = null;
-    const wanted = { name: this.name, settings };
-    if (this.encoder) wanted.encoder = this.encoder;
-    if (this.layer !== null) wanted.layer = this.layer;
-    return wanted;
+    const request = { name: this.name, settings };
+    if (this.encoder) request.encoder = this.encoder;
+    if (this.layer !== null) request.layer = this.layer;
+    return request;
   }
 
   // The same in a few words.
-  get said() {
+  get summary() {
     const set = Object.entries(this.settings).map(([name, value]) => `${name} ${value}`);
     return [this.name, this.encoder, this.layer === null ? null : `layer ${this.layer}`, ...set].filter(Boolean).join(", ");
   }
@@ -90,7 +90,7 @@ export class Chooser {
     const depth = this.encoders.find((one) => one.name === chosen).depth;
     const every = Array.from({ length: depth + 1 }, (_, k) => [String(k), k === 0 ? "0 (embeddings)" : String(k)]);
     const several = depth > 1 ? [["all", "all"], [`-${Math.min(5, depth)}:`, `the last ${Math.min(5, depth)}`]] : [];
-    const layer = this.list("layer", "Layer", [["", "the metric’s own"], ...every, ...several], String(this.layer ?? ""), (value) => {
+    const layer = this.list("layer", "Layer", [["", "the metric’s default"], ...every, ...several], String(this.layer ?? ""), (value) => {
       this.layer = value === "" ? null : /^\d+$/.test(value) ? Number(value) : value;
     });
     return make("div", { class: "pair" }, encoder, layer);
@@ -134,9 +134,9 @@ export class Chooser {
     const output = make("output", { for: id });
     const input = make("input", { type: "range", id, min: 0, max: values.length - 1, step: 1, value: nearest(values, now) });
     const show = (value) => {
-      output.textContent = spoken(value);
+      output.textContent = valueText(value);
       output.className = one.name in this.settings ? "changed" : "";
-      input.setAttribute("aria-valuetext", spoken(value));
+      input.setAttribute("aria-valuetext", valueText(value));
     };
     input.addEventListener("input", () => {
       this.set(one, values[Number(input.value)]);
@@ -152,16 +152,16 @@ export class Chooser {
     else this.settings[one.name] = value;
   }
 
-  reset(tell = true) {
+  reset(notify = true) {
     this.settings = {};
     this.layer = null;
     this.encoder = null;
     this.draw();
-    if (tell) this.changed();
+    if (notify) this.changed();
   }
 }
 
-// The values that a slider runs through: nothing and 0 first, infinity last, where they mean something.
+// The values that a slider runs through: off and 0 first, infinity last, where the parameter has them.
 function positions(one) {
   const whole = one.kind === "whole";
   const count = whole ? one.most - one.least : STEPS;
@@ -171,16 +171,16 @@ function positions(one) {
     return tidy(one.scale === "log" ? one.least * (one.most / one.least) ** t : one.least + t * (one.most - one.least));
   });
   const first = [...(one.optional && one.default === null ? [null] : []), ...(one.zero ? [0] : [])];
-  const found = [...first, ...inner, ...(one.infinite ? ["inf"] : [])];
-  if (one.default !== null) found[nearest(found, one.default)] = one.default;
-  return found;
+  const values = [...first, ...inner, ...(one.infinite ? ["inf"] : [])];
+  if (one.default !== null) values[nearest(values, one.default)] = one.default;
+  return values;
 }
 
-function nearest(values, wanted) {
-  if (wanted === null || wanted === "inf") return Math.max(values.indexOf(wanted), 0);
+function nearest(values, target) {
+  if (target === null || target === "inf") return Math.max(values.indexOf(target), 0);
   let best = 0;
   values.forEach((value, k) => {
-    if (typeof value === "number" && !(Math.abs(values[best] - wanted) <= Math.abs(value - wanted))) best = k;
+    if (typeof value === "number" && !(Math.abs(values[best] - target) <= Math.abs(value - target))) best = k;
   });
   return best;
 }
@@ -189,16 +189,16 @@ function tidy(value) {
   return Number(value.toPrecision(3));
 }
 
-function spoken(value) {
+function valueText(value) {
   if (value === null) return "off";
-  return value === "inf" ? "∞, held" : String(value);
+  return value === "inf" ? "∞ (hard)" : String(value);
 }
 
-// Weighing by rarity can be left out of some metrics, and is all there is to others.
+// Without texts to fit IDF on, a metric works if its IDF weights can be switched off.
 function usable(metric) {
   return !metric.needs_idf_texts || metric.parameters.some((one) => one.name === "idf" && one.optional);
 }
 
 function label(one) {
-  return WORDS[one.name] || one.name.replaceAll("_", " ");
+  return LABELS[one.name] || one.name.replaceAll("_", " ");
 }

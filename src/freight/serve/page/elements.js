@@ -1,4 +1,4 @@
-// Elements made in one expression; text is always text.
+// Elements made in one expression; strings become text, never markup.
 
 export function make(name, attributes = {}, ...children) {
   const made = document.createElement(name);

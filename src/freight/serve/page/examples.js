@@ -1,4 +1,4 @@
-// Pairs that show something; written for this page.
+// Example pairs, written for this page.
 
 export const EXAMPLES = [
   {

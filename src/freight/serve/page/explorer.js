@@ -1,6 +1,6 @@
-// The explorer: whatever is typed or set is sent, and what comes back is shown.
+// The explorer: what is typed or set is sent to the service, and its answer is shown.
 
-import { ask, Refused, send, setToken } from "./asking.js";
+import { ask, Refused, send, setToken } from "./requests.js";
 import { Chooser } from "./controls.js";
 import { make, number } from "./elements.js";
 import { EXAMPLES } from "./examples.js";
@@ -13,23 +13,23 @@ const state = { example: 0, refs: 0, timer: 0, current: null, file: null, one: n
 start();
 
 async function start() {
-  theme();
+  setUpTheme();
   the("hyp").addEventListener("input", later);
   the("other-hyp").addEventListener("input", later);
   the("add-ref").addEventListener("click", () => addRef("").focus());
-  the("example").addEventListener("click", example);
-  the("file").addEventListener("change", uploaded);
+  the("example").addEventListener("click", showExample);
+  the("file").addEventListener("change", uploadFile);
   the("form").addEventListener("submit", (event) => event.preventDefault());
-  the("token").addEventListener("change", () => { setToken(the("token").value); state.one ? update() : choices(); });
-  document.getElementsByName("compare").forEach((one) => one.addEventListener("change", compared));
+  the("token").addEventListener("change", () => { setToken(the("token").value); state.one ? update() : loadChoices(); });
+  document.getElementsByName("compare").forEach((one) => one.addEventListener("change", changeComparison));
   const wide = matchMedia("(min-width: 60rem)").matches;
   for (const panel of document.querySelectorAll(".panel")) panel.open = wide;
   addRef("");
-  await choices();
+  await loadChoices();
 }
 
-// What there is to choose from; asked again once there is a token.
-async function choices() {
+// Fetch the metrics and encoders to choose from; again once there is a token.
+async function loadChoices() {
   try {
     const [metrics, encoders] = await Promise.all(["api/metrics", "api/encoders"].map(async (path) => (await ask(path)).json()));
     the("token-section").hidden = true;
@@ -41,7 +41,7 @@ async function choices() {
   }
 }
 
-function theme() {
+function setUpTheme() {
   const button = the("theme");
   const dark = () => (document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
   const show = () => {
@@ -66,21 +66,21 @@ function addRef(text) {
   area.value = text;
   const drop = make("button", { type: "button", class: "quiet", "aria-label": "Remove this reference", onclick: () => {
     place.remove();
-    numbered();
+    numberRefs();
     the("add-ref").focus();
     later();
   } }, "Remove");
   const place = make("div", { class: "ref" }, make("label", { for: id }, ""), drop, area);
   the("refs").append(place);
-  numbered();
+  numberRefs();
   return area;
 }
 
-function numbered() {
+function numberRefs() {
   const every = [...the("refs").children];
   every.forEach((place, k) => {
     const [label, drop] = place.children;
-    label.replaceChildren(every.length > 1 ? `Reference ${k + 1}` : "Reference", " ", make("small", {}, k ? "" : "what it should say"));
+    label.replaceChildren(every.length > 1 ? `Reference ${k + 1}` : "Reference", " ", make("small", {}, k ? "" : "what it is compared with"));
     drop.hidden = every.length === 1;
   });
 }
@@ -91,7 +91,7 @@ function fill(pair) {
   pair.refs.forEach(addRef);
 }
 
-function example() {
+function showExample() {
   const pair = EXAMPLES[state.example % EXAMPLES.length];
   state.example += 1;
   fill(pair);
@@ -99,18 +99,20 @@ function example() {
   update();
 }
 
-function chosen() {
+function comparison() {
   return document.querySelector("[name=compare]:checked").value;
 }
 
-function compared() {
-  if (chosen() === "metric" && state.other.name === state.one.name) state.other.choose(state.one.name === "freight" ? "lazy-emd" : "freight");
-  the("compare-hyp").hidden = chosen() !== "hyp";
-  the("other-metric").hidden = chosen() !== "metric";
+function changeComparison() {
+  if (comparison() === "metric" && state.other.name === state.one.name) state.other.choose(state.one.name === "freight" ? "lazy-emd" : "freight");
+  the("compare-hyp").hidden = comparison() !== "hyp";
+  the("other-metric").hidden = comparison() !== "metric";
   changed();
 }
 
+// Update once nothing has changed for a while; until then the result is busy.
 function later() {
+  the("result").setAttribute("aria-busy", "true");
   clearTimeout(state.timer);
   state.timer = setTimeout(update, WAIT);
 }
@@ -119,7 +121,7 @@ function changed() {
   later();
   if (state.file) {
     clearTimeout(state.file.timer);
-    state.file.timer = setTimeout(tabulate, 2 * WAIT);
+    state.file.timer = setTimeout(showTable, 2 * WAIT);
   }
 }
 
@@ -129,22 +131,22 @@ function texts() {
   return { hyp: the("hyp").value, refs };
 }
 
-// Show what belongs to what is in the form now; an older answer that comes late is not shown.
+// Show the answer to what is in the form now; an older answer that arrives late is dropped.
 async function update() {
   clearTimeout(state.timer);
-  if (!state.one) return;
-  the("metric-said").textContent = state.one.said;
-  the("compare-said").textContent = { none: "", hyp: "another hypothesis", metric: state.other.said }[chosen()];
+  if (!state.one) return the("result").setAttribute("aria-busy", "false");
+  the("metric-summary").textContent = state.one.summary;
+  the("compare-summary").textContent = { none: "", hyp: "another hypothesis", metric: state.other.summary }[comparison()];
   state.current?.abort();
   const current = (state.current = new AbortController());
   const pair = texts();
-  if (!pair.refs.length || !pair.hyp.trim()) return empty();
+  if (!pair.refs.length || !pair.hyp.trim()) return showIntroduction();
   the("result").setAttribute("aria-busy", "true");
-  const begun = performance.now();
+  const start = performance.now();
   try {
     await show(pair, current.signal);
     if (current.signal.aborted) return;
-    say([...summary(), `${Math.round(performance.now() - begun)} ms`].join(" · "));
+    say([...summary(), `${Math.round(performance.now() - start)} ms`].join(" · "));
   } catch (error) {
     if (error.name === "AbortError") return;
     complain(error);
@@ -154,30 +156,30 @@ async function update() {
 
 async function show(pair, signal) {
   const other = {};
-  if (chosen() === "hyp" && the("other-hyp").value.trim()) other.hyp = the("other-hyp").value;
-  if (chosen() === "metric") other.metric = state.other.wanted;
+  if (comparison() === "hyp" && the("other-hyp").value.trim()) other.hyp = the("other-hyp").value;
+  if (comparison() === "metric") other.metric = state.other.request;
   const both = Object.keys(other).length > 0;
-  const drawn = state.one.metric.explained && (!other.metric || state.other.metric.explained);
-  if (drawn) {
-    const body = { ...pair, metric: state.one.wanted, ...(both ? { other } : {}) };
+  const hasPlan = state.one.metric.explained && (!other.metric || state.other.metric.explained);
+  if (hasPlan) {
+    const body = { ...pair, metric: state.one.request, ...(both ? { other } : {}) };
     const html = await (await send("api/explain/fragment", body, signal)).text();
     if (!signal.aborted) replace(html);
     return;
   }
   const pairs = [pair, ...(other.hyp ? [{ ...pair, hyp: other.hyp }] : [])];
-  const metrics = [state.one.wanted, ...(other.metric ? [other.metric] : [])];
-  const found = await (await send("api/score", { pairs, metrics }, signal)).json();
-  if (!signal.aborted) the("result").replaceChildren(plain(found, pairs));
+  const metrics = [state.one.request, ...(other.metric ? [other.metric] : [])];
+  const answer = await (await send("api/score", { pairs, metrics }, signal)).json();
+  if (!signal.aborted) the("result").replaceChildren(scoreCards(answer, pairs));
 }
 
-// The scores in a few words, for those who do not see the picture, or not yet.
+// The scores in a few words, for screen readers.
 function summary() {
   const drawn = [...the("result").querySelectorAll(".fx-head")].map((head) => `${head.querySelector(".fx-name").textContent} ${head.querySelector(".fx-score").textContent.split(",")[0]}`);
   const listed = [...the("result").querySelectorAll(".plain > div")].map((card) => `${card.querySelector("h3").textContent} ${card.querySelector("p").textContent.split(",")[0]}`);
   return [...drawn, ...listed].map((text) => text.replace(/\s+/g, " ").trim());
 }
 
-// The service escapes every text, and the browser runs no script but ours; what was unfolded stays so.
+// The service escapes every text, and the browser runs no script but ours. Open details stay open.
 function replace(html) {
   const folds = () => [...the("result").querySelectorAll("details")];
   const before = folds().map((one) => one.open);
@@ -186,45 +188,45 @@ function replace(html) {
   if (before.length === after.length) after.forEach((one, k) => { one.open = before[k]; });
 }
 
-function plain(found, pairs) {
-  const cards = found.metrics.flatMap((one) => pairs.map((pair, k) => make("div", {},
+function scoreCards(answer, pairs) {
+  const cards = answer.metrics.flatMap((one) => pairs.map((pair, k) => make("div", {},
     make("h3", {}, pairs.length > 1 ? `${one.metric}, hypothesis ${k + 1}` : one.metric),
     ...one.columns.map((column) => make("p", {}, make("b", {}, number(one.scores[column.name][k])), ` ${column.name}, ${column.higher ? "higher" : "lower"} is better`)),
     ...one.flags[k].map((flag) => make("p", { class: "flags" }, flag)))));
   return make("div", { class: "plain" }, ...cards);
 }
 
-function empty() {
+function showIntroduction() {
   the("result").setAttribute("aria-busy", "false");
   the("result").replaceChildren(make("div", { class: "empty" },
-    make("p", {}, "A hypothesis is a heap of words, a reference is another; the score says how dearly the one becomes the other."),
-    make("p", {}, "Type both, or ", make("b", {}, "try an example"), ": the words are coloured by how well they are matched, ribbons show what moves where, and what was added or left out is named.")));
+    make("p", {}, "The words of each text are points with a mass. The score is read off the cheapest plan that transports the hypothesis onto the reference."),
+    make("p", {}, "Type both, or ", make("b", {}, "try an example"), ": words are coloured by how well they match, ribbons show the transport plan, and additions and omissions are listed.")));
   say("");
 }
 
-async function uploaded() {
+async function uploadFile() {
   const [file] = the("file").files;
   if (!file) return;
   state.file = { file, timer: 0 };
-  await tabulate();
+  await showTable();
   the("table").scrollIntoView({ block: "nearest" });
 }
 
-async function tabulate() {
+async function showTable() {
   const { file } = state.file;
-  const wanted = [state.one.wanted, ...(chosen() === "metric" ? [state.other.wanted] : [])];
+  const metrics = [state.one.request, ...(comparison() === "metric" ? [state.other.request] : [])];
   say(`Scoring ${file.name} …`);
   try {
-    const found = await scoreFile(file, wanted);
-    the("table").replaceChildren(...tableOf(file.name, found, (pair) => { fill(pair); update(); }, closed));
+    const answer = await scoreFile(file, metrics);
+    the("table").replaceChildren(...tableOf(file.name, answer, (pair) => { fill(pair); update(); }, closeTable));
     the("table").hidden = false;
-    say(`Scored ${found.pairs.length} rows of ${file.name}.`);
+    say(`Scored ${answer.pairs.length} rows of ${file.name}.`);
   } catch (error) {
     complain(error);
   }
 }
 
-function closed() {
+function closeTable() {
   state.file = null;
   the("file").value = "";
   the("table").hidden = true;

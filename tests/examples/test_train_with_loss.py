@@ -1,7 +1,5 @@
-"""The example of training with a loss: a short run of it already parts the two arms."""
+"""The example of training with a loss: a short run already separates the two variants."""
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 from xml.etree import ElementTree
@@ -10,27 +8,20 @@ import pytest
 import torch
 from torch.nn.functional import normalize, one_hot
 
+from examples.example_files import load_example
 from freight.loss import LazyEmd
-
-PATH = Path(__file__).parents[1] / "examples/train_with_loss.py"
 
 
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("train_with_loss", PATH)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its annotations are looked up there
-    spec.loader.exec_module(module)
-    return module
+    return load_example("train_with_loss")
 
 
 def test_transport_beats_cross_entropy_alone(example: ModuleType, tmp_path: Path) -> None:
     picture = tmp_path / "curve.svg"
     options = ["--steps", "100", "--seeds", "1", "--rows", "300", "-o", str(picture)]
     curves = example.main(options)
-    alone, both = (curves[arm][0][-1] for arm in (example.ALONE, example.BOTH))
+    alone, both = (curves[variant][0][-1] for variant in (example.ALONE, example.BOTH))
     assert alone.step == both.step == 100
     assert both.distance < 0.8 * alone.distance
     assert both.chrf > alone.chrf + 3
@@ -38,22 +29,22 @@ def test_transport_beats_cross_entropy_alone(example: ModuleType, tmp_path: Path
     assert len(panels) == 3
 
 
-def test_what_is_held_out_was_never_seen(example: ModuleType) -> None:
-    corpus, facts, refs = example.corpora(300, 100, seed=0)
+def test_the_test_set_was_never_seen(example: ModuleType) -> None:
+    corpus, facts, refs = example.make_corpora(300, 100, seed=0)
     seen = {tuple(row) for row in corpus.facts.tolist()}
     assert len(seen) == 300
     assert not seen & {tuple(row) for row in facts.tolist()}
-    assert all(len(set(tellings)) > 2 for tellings in refs)
+    assert all(len(set(wordings)) > 2 for wordings in refs)
 
 
-def test_words_at_other_places_are_cheaper_than_words_said_twice(example: ModuleType) -> None:
+def test_moved_words_cost_less_than_repeated_words(example: ModuleType) -> None:
     words = torch.tensor([[3, 5, 2, 7, 0, 0]])
     vectors = normalize(torch.randn(9, 6, generator=torch.Generator().manual_seed(0)), dim=-1)
     vectors[0] = 0.0
     said = torch.tensor([[3, 5, 2, 7, 0, 0]]), torch.tensor([[2, 7, 3, 5, 0, 0]])
     twice = torch.tensor([[3, 3, 2, 2, 0, 0]])
     same, moved, repeated = (
-        example.transport(LazyEmd(epsilon=1e-3), 40.0 * one_hot(k, 9).float(), words, vectors)
+        example.transport_loss(LazyEmd(epsilon=1e-3), 40.0 * one_hot(k, 9).float(), words, vectors)
         for k in (*said, twice)
     )
     assert same < 0.02

@@ -1,4 +1,11 @@
-"""Method names out of Java sources: what a declaration looks like, comments and strings aside."""
+"""The names of the methods that Java sources declare, as texts to train word vectors on.
+
+    freight train word2vec src.zip --take examples/java_methods.py:method_names \
+        --lang code --glob '*.java' -o names.kv
+
+`--take FILE.py:FUNCTION` calls the function with the content of each file; it returns the texts.
+Declarations are matched by a regular expression, with comments and strings removed before.
+"""
 
 import re
 from functools import cache
@@ -6,13 +13,13 @@ from typing import Any
 
 
 def method_names(source: str) -> list[str]:
-    """The names of the methods that a source declares, in order; constructors are none."""
-    plain = _ASIDE.sub(lambda found: '""' if found[0][0] == '"' else " ", source)
-    found = _declaration().finditer(plain)
-    return [one["name"] for one in found if one["name"] not in _NEVER_A_NAME]
+    """The names of the methods that a source declares, in order, without constructors."""
+    plain = _COMMENTS_AND_STRINGS.sub(lambda match: '""' if match[0][0] == '"' else " ", source)
+    matches = _declaration().finditer(plain)
+    return [match["name"] for match in matches if match["name"] not in _NEVER_A_NAME]
 
 
-_ASIDE = re.compile(
+_COMMENTS_AND_STRINGS = re.compile(
     r'"""(?:[^\\]|\\.)*?(?:"""|\Z)'  # a text block
     r'|"(?:[^"\\\n]|\\.)*"'
     r"|'(?:[^'\\\n]|\\.)+'"
@@ -21,8 +28,8 @@ _ASIDE = re.compile(
     re.DOTALL,
 )
 
-# A word before a name and a parenthesis that is no type: then it is a call, a constructor, a
-# record or a pattern.
+# Words that are no type: before a name and a parenthesis they make a call, a constructor, a
+# record or a pattern of it.
 _NEVER_A_TYPE = (
     "abstract|assert|break|case|catch|class|continue|default|do|else|enum|extends|final|finally|if"
     "|implements|import|instanceof|interface|native|new|package|permits|private|protected|public"
@@ -51,7 +58,7 @@ def _declaration() -> Any:
 
 
 def _nested(left: str, inside: str, right: str) -> str:
-    """Brackets in brackets, to a depth that holds the time to what the length of the text is."""
+    """Nested brackets, to a fixed depth, so that matching takes linear time."""
     pattern = f"{left}{inside}*+{right}"
     for _ in range(4):
         pattern = f"{left}(?:{inside}++|{pattern})*+{right}"

@@ -2,7 +2,9 @@
 
 import pytest
 
-from freight.learn.java import method_names
+from examples.example_files import load_example
+
+method_names = load_example("java_methods").method_names
 
 SOURCE = r'''
 package depot.goods;

@@ -1,6 +1,8 @@
-"""Word vectors from which words stand in one text: the truncated SVD of their counts.
+"""Word vectors from a corpus: co-occurrence counts reduced by a truncated SVD, or word2vec.
 
-The first embedding of WRDScore (Mussabayev, 2024), there over the words of a method's name.
+The two embeddings of WRDScore (Mussabayev, 2024), where the corpus is the names of methods. The
+vectors are saved in any format that the encoder `static:FILE` reads, together with how they were
+made.
 """
 
 from __future__ import annotations
@@ -17,20 +19,25 @@ import numpy as np
 
 from freight.core.types import Progress
 from freight.errors import InvalidInput, MissingPart, NotConverged
-from freight.learn.training_corpus import Packed
+from freight.learn.corpus import PackedCorpus
 from freight.transport.types import Array
 
-_DENSE = 1000  # below this many words all eigenvectors are as quick as a few
-_NOTHING = 1e-7  # of the longest vector: what rounding leaves of a word that has none
+_DENSE = 1000  # up to this many words, all eigenvectors take no longer than a few
+_ZERO = 1e-7  # of the longest vector: what rounding leaves of a vector that is zero
+_LONGEST_TEXT = 10_000  # gensim ignores the words of a text beyond this many
+_NPZ_LETTERS = 2**28  # in an .npz, where each takes four bytes
 
 
 def cooccurrence(
-    corpus: Packed, dim: int = 50, window: int | None = None, progress: Progress | None = None
+    corpus: PackedCorpus,
+    dim: int = 50,
+    window: int | None = None,
+    progress: Progress | None = None,
 ) -> WordVectors:
-    """C ≈ UΣV, vectors ½UΣ; C counts ordered pairs of distinct positions in one text.
+    """Vectors ½UΣ of C ≈ UΣV; C counts ordered pairs of distinct positions in one text.
 
-    `window` is how far apart the two may stand, by default as far as the text is long. A word that
-    never stands beside another has no vector, nor has one of which `dim` dimensions keep nothing.
+    `window` is the largest distance of the two positions, by default any. A word that is never
+    beside another has no vector, and neither has one whose projection on `dim` dimensions is zero.
     """
     if len(corpus.words) < dim:
         raise InvalidInput(
@@ -39,9 +46,9 @@ def cooccurrence(
         )
     if window is not None and window < 1:
         raise InvalidInput(f"window is {window}; a pair of words is at least 1 apart")
-    vectors = _half_scaled(count_pairs(corpus, window, progress), dim)
+    vectors = _half_scaled_vectors(count_pairs(corpus, window, progress), dim)
     lengths = np.linalg.norm(vectors, axis=1)
-    kept = np.flatnonzero(lengths > _NOTHING * lengths.max())
+    kept = np.flatnonzero(lengths > _ZERO * lengths.max())
     if not len(kept):
         raise InvalidInput("no text of the corpus has two words; there is nothing to count")
     about = provenance("cooccurrence", {"dim": dim, "window": window}, corpus.origin)
@@ -49,22 +56,27 @@ def cooccurrence(
     return WordVectors(words, vectors[kept].astype(np.float32), about)
 
 
-def count_pairs(corpus: Packed, window: int | None = None, progress: Progress | None = None) -> Any:
-    """How often two words stand in one text, both ways round (word, word), sparse."""
+def count_pairs(
+    corpus: PackedCorpus, window: int | None = None, progress: Progress | None = None
+) -> Any:
+    """How often two words are in one text, in both orders: a sparse matrix (word, word)."""
     from scipy.sparse import csr_array
 
     words = len(corpus.words)
     total = csr_array((words, words))
     for ids, texts in corpus.chunks():
-        total = total + (_whole(ids, texts, words) if window is None else
-                         _near(ids, texts, words, window))  # fmt: skip
+        total = total + (
+            _pairs_in_texts(ids, texts, words)
+            if window is None
+            else _pairs_in_window(ids, texts, words, window)
+        )
         if progress:
             progress(len(ids))
     return total
 
 
-def _whole(ids: Array, texts: Array, words: int) -> Any:
-    """Every pair of a text, less each position with itself."""
+def _pairs_in_texts(ids: Array, texts: Array, words: int) -> Any:
+    """Every pair of a text, except each position with itself."""
     from scipy.sparse import csr_array
 
     if not len(ids):
@@ -77,7 +89,7 @@ def _whole(ids: Array, texts: Array, words: int) -> Any:
     return pairs
 
 
-def _near(ids: Array, texts: Array, words: int, window: int) -> Any:
+def _pairs_in_window(ids: Array, texts: Array, words: int, window: int) -> Any:
     """Pairs at most `window` apart: those one apart, those two apart, and so on."""
     from scipy.sparse import csr_array
 
@@ -91,11 +103,12 @@ def _near(ids: Array, texts: Array, words: int, window: int) -> Any:
     return pairs + pairs.T
 
 
-def _half_scaled(counts: Any, dim: int) -> Array:
-    """½UΣ of a symmetric matrix, whose singular values are its eigenvalues less their signs.
+def _half_scaled_vectors(counts: Any, dim: int) -> Array:
+    """½UΣ of a symmetric matrix, whose singular values are the absolute values of its eigenvalues.
 
-    Eigenvectors tell λ from -λ, which have one singular value and so no singular vectors of their
-    own. They begin from a fixed vector, and the largest entry of each is positive.
+    Eigenvectors separate λ from -λ, which share a singular value and so have no singular vectors
+    of their own. The iteration starts from a fixed vector, and the largest entry of each axis is
+    positive, so that the result is deterministic.
     """
     from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
@@ -114,11 +127,8 @@ def _half_scaled(counts: Any, dim: int) -> Array:
     return axes * (signs * np.abs(values) / 2)
 
 
-_LONGEST = 10_000  # gensim leaves out what a text has beyond so many words
-
-
 def word2vec(
-    corpus: Packed,
+    corpus: PackedCorpus,
     dim: int = 100,
     window: int = 2,
     epochs: int = 5,
@@ -127,7 +137,7 @@ def word2vec(
     skip_gram: bool = False,
     progress: Progress | None = None,
 ) -> WordVectors:
-    """Vectors that tell a word from its neighbours; the same every time with one thread."""
+    """Vectors that predict a word from its neighbours; deterministic with one thread."""
     models = gensim_models()
     for name, value in {"dim": dim, "window": window, "epochs": epochs, "threads": threads}.items():
         if value < 1:
@@ -156,9 +166,9 @@ def word2vec(
 
 @dataclass(frozen=True)
 class SentenceStream:
-    """The texts as lists of words, as often as they are asked for."""
+    """The texts as lists of words, as often as they are iterated over."""
 
-    corpus: Packed
+    corpus: PackedCorpus
     progress: Progress | None
 
     def __iter__(self) -> Iterator[list[str]]:
@@ -167,18 +177,15 @@ class SentenceStream:
             words = names[ids].tolist()
             bounds = [0, *(np.flatnonzero(np.diff(texts)) + 1).tolist(), len(words)]
             for begin, end in pairwise(bounds):
-                for at in range(begin, end, _LONGEST):
-                    yield words[at : min(end, at + _LONGEST)]
+                for at in range(begin, end, _LONGEST_TEXT):
+                    yield words[at : min(end, at + _LONGEST_TEXT)]
             if self.progress:
                 self.progress(len(ids))
 
 
-_LETTERS = 2**28  # in an .npz, where each takes four bytes
-
-
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """A vector for each word, the most frequent first, and how they came about."""
+    """One vector per word, the most frequent word first, and how the vectors were made."""
 
     words: tuple[str, ...]
     vectors: Array
@@ -196,16 +203,16 @@ class WordVectors:
         return [(self.words[at], float(cosines[at])) for at in best]
 
     def save(self, path: str | Path) -> None:
-        """Write what `static:FILE` reads, by the ending, whole or not at all.
+        """Write a file that `static:FILE` reads, in the format of its ending, atomically.
 
-        The provenance lies beside it in FILE.json; in an .npz it is inside.
+        The provenance is written beside it as FILE.json; in an .npz it is inside.
         """
         path = Path(path)
         check_ending(path)
         part = path.with_name(f"{path.name}.part")
         about = json.dumps(self.provenance, indent=1, ensure_ascii=False) + "\n"
         try:
-            ENDINGS[path.suffix](part, self, about)
+            WRITERS[path.suffix](part, self, about)
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)
@@ -215,7 +222,7 @@ class WordVectors:
 
 
 def provenance(method: str, options: dict[str, Any], corpus: dict[str, Any]) -> dict[str, Any]:
-    """What made the vectors; no date, so that the same input gives the same file."""
+    """How vectors were made; without a date, so that the same input gives the same file."""
     from freight import __version__
 
     packages = "numpy", "gensim" if method == "word2vec" else "scipy"
@@ -224,9 +231,9 @@ def provenance(method: str, options: dict[str, Any], corpus: dict[str, Any]) -> 
 
 
 def check_ending(path: Path) -> None:
-    """Before any work: a file that cannot be written is no surprise at the end of it."""
-    if path.suffix not in ENDINGS:
-        raise InvalidInput(f"{path} ends in none of {' '.join(ENDINGS)}")
+    """Refuse a file that could not be written, before any work is done."""
+    if path.suffix not in WRITERS:
+        raise InvalidInput(f"{path} ends in none of {' '.join(WRITERS)}")
     if not path.parent.is_dir():
         raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
     if path.suffix == ".kv":
@@ -234,7 +241,7 @@ def check_ending(path: Path) -> None:
 
 
 def gensim_models() -> Any:
-    """gensim's models, where it is installed."""
+    """gensim's models, if it is installed."""
     try:
         from gensim import models
     except ImportError:
@@ -242,43 +249,44 @@ def gensim_models() -> Any:
     return models
 
 
-def _keyed(path: Path, found: WordVectors, about: str) -> None:
-    keyed = gensim_models().KeyedVectors(found.vectors.shape[1])
-    keyed.add_vectors(list(found.words), found.vectors)
+def _write_gensim(path: Path, vectors: WordVectors, about: str) -> None:
+    keyed = gensim_models().KeyedVectors(vectors.vectors.shape[1])
+    keyed.add_vectors(list(vectors.words), vectors.vectors)
     keyed.lifecycle_events = None  # they would put the date into the file
-    keyed.save(str(path), separately=[])  # one file, so that its hash names all of it
+    keyed.save(str(path), separately=[])  # one file, so that its hash identifies all of it
 
 
-def _arrays(path: Path, found: WordVectors, about: str) -> None:
-    longest = max(found.words, key=len)
-    if len(longest) * len(found.words) > _LETTERS:
+def _write_numpy(path: Path, vectors: WordVectors, about: str) -> None:
+    longest = max(vectors.words, key=len)
+    if len(longest) * len(vectors.words) > _NPZ_LETTERS:
         raise InvalidInput(
             f"{longest[:20]}... has {len(longest):,} letters, and an .npz gives every word as much"
             " room; write a .bin, or raise --min-count"
         )
     with path.open("wb") as stream:
-        np.savez(stream, words=np.array(found.words), vectors=found.vectors, provenance=about)
+        np.savez(stream, words=np.array(vectors.words), vectors=vectors.vectors, provenance=about)
 
 
-def _binary(path: Path, found: WordVectors, about: str) -> None:
+def _write_binary(path: Path, vectors: WordVectors, about: str) -> None:
     with path.open("wb") as stream:
-        stream.write(b"%d %d\n" % found.vectors.shape)
-        for word, vector in zip(found.words, found.vectors, strict=True):
+        stream.write(b"%d %d\n" % vectors.vectors.shape)
+        for word, vector in zip(vectors.words, vectors.vectors, strict=True):
             stream.write(word.encode() + b" " + vector.tobytes() + b"\n")
 
 
-def _text(path: Path, found: WordVectors, about: str) -> None:
-    form = " ".join(["%.9g"] * found.vectors.shape[1])  # nine digits name a float32
+def _write_text(path: Path, vectors: WordVectors, about: str) -> None:
+    form = " ".join(["%.9g"] * vectors.vectors.shape[1])  # nine digits identify a float32
     with path.open("w", encoding="utf-8", newline="\n") as stream:
-        stream.write(f"{len(found.words)} {found.vectors.shape[1]}\n")
-        for word, vector in zip(found.words, found.vectors, strict=True):
+        stream.write(f"{len(vectors.words)} {vectors.vectors.shape[1]}\n")
+        for word, vector in zip(vectors.words, vectors.vectors, strict=True):
             stream.write(f"{word} {form % tuple(vector)}\n")
 
 
-ENDINGS: dict[str, Callable[[Path, WordVectors, str], None]] = {
-    ".kv": _keyed,
-    ".npz": _arrays,
-    ".bin": _binary,
-    ".vec": _text,
-    ".txt": _text,
+WRITERS: dict[str, Callable[[Path, WordVectors, str], None]] = {
+    ".kv": _write_gensim,
+    ".npz": _write_numpy,
+    ".bin": _write_binary,
+    ".vec": _write_text,
+    ".txt": _write_text,
 }
+"""How vectors are written, by the ending of the file."""

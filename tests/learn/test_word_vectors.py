@@ -12,19 +12,20 @@ import pytest
 
 import freight
 from freight import learn
-from freight.learn.embeddings import ENDINGS, SentenceStream, count_pairs
-from freight.learn.training_corpus import Packed
+from freight.learn import PackedCorpus
+from freight.learn.word_vectors import WRITERS, SentenceStream, count_pairs
 
+JAVA_NAMES = f"{Path(__file__).parents[2]}/examples/java_methods.py:method_names"
 NAMES = "get size|set size|get count|set count|max size|max count|open door|close door|open gate"
 METHODS = {"cooccurrence": {"dim": 4}, "word2vec": {"dim": 6, "epochs": 2}}
 
 
 @pytest.fixture(scope="module")
-def corpus() -> Packed:
+def corpus() -> PackedCorpus:
     return learn.pack_texts(NAMES.split("|"))
 
 
-def test_a_corpus_is_packed_by_how_frequent_words_are(corpus: Packed) -> None:
+def test_a_corpus_is_packed_by_how_frequent_words_are(corpus: PackedCorpus) -> None:
     assert corpus.words[:4] == ("count", "size", "door", "get")
     assert corpus.counts[:4].tolist() == [3, 3, 2, 2]
     assert (corpus.texts, corpus.tokens) == (9, 18)
@@ -56,8 +57,8 @@ def test_counts_are_those_of_a_plain_loop(
     for text in texts:
         for (i, a), (j, b) in itertools.permutations(enumerate(text.split()), 2):
             plain[a, b] += window is None or abs(i - j) <= window
-    whole = Packed.chunks
-    monkeypatch.setattr(Packed, "chunks", lambda self: whole(self, 20))
+    whole = PackedCorpus.chunks
+    monkeypatch.setattr(PackedCorpus, "chunks", lambda self: whole(self, 20))
     found = count_pairs(corpus, window).toarray()
     expected = [[plain[a, b] for b in corpus.words] for a in corpus.words]
     assert found.tolist() == expected
@@ -93,10 +94,10 @@ def test_a_word_beside_no_other_has_no_vector() -> None:
     assert found.words == ("a", "b", "c")
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", WRITERS)
 @pytest.mark.parametrize("method", METHODS)
 def test_files_come_back_and_have_the_same_bytes_twice(
-    corpus: Packed, method: str, ending: str, tmp_path: Path
+    corpus: PackedCorpus, method: str, ending: str, tmp_path: Path
 ) -> None:
     bytes_of = []
     for name in ("one", "two"):
@@ -145,16 +146,28 @@ def test_what_a_corpus_is_made_of(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "c.java.gz", "wt") as stream:
         stream.write("class C { void set_size() { } }")
     paths = [str(tmp_path / name) for name in ("sources", "src.zip", "c.java.gz")]
-    found = learn.read_corpus(paths, "java-names")
-    texts = [found.words[word] for ids, _ in found.chunks() for word in ids]
+    names = learn.read_corpus(paths, JAVA_NAMES, "code", "*.java")
+    texts = [names.words[word] for ids, _ in names.chunks() for word in ids]
     assert texts == ["open", "door", "get", "size", "close", "door", "set", "size"]
-    assert [one["texts"] for one in found.origin["files"]] == [2, 1, 1]
-    assert all(len(one["sha256"]) == 64 for one in found.origin["files"])
-    whole = learn.read_corpus(paths, "java-files")
+    assert names.origin["take"] == JAVA_NAMES
+    assert [one["texts"] for one in names.origin["files"]] == [2, 1, 1]
+    assert all(len(one["sha256"]) == 64 for one in names.origin["files"])
+    whole = learn.read_corpus(paths, "files", "code", "*.java")
     assert whole.texts == 3
     assert {"class", "return", "door"} <= set(whole.words)
     lines = learn.read_corpus([str(folder)], glob="*.java", lower=False)
     assert "openDoor" in lines.words
+
+
+def test_a_function_takes_the_texts_of_a_file(tmp_path: Path) -> None:
+    def titles(content: str) -> list[str]:
+        return [line[2:] for line in content.splitlines() if line.startswith("# ")]
+
+    (tmp_path / "notes.md").write_text("# open the door\ntext\n# close it\n")
+    corpus = learn.read_corpus([str(tmp_path / "notes.md")], titles)
+    assert set(corpus.words) == {"open", "the", "door", "close", "it"}
+    assert corpus.texts == 2
+    assert corpus.origin["take"].endswith(":titles")
 
 
 def test_names_of_a_small_program(tmp_path: Path) -> None:
@@ -167,7 +180,9 @@ def test_names_of_a_small_program(tmp_path: Path) -> None:
     body = "".join(f"    void {name}(int x) {{ }}\n" for name in names)
     (tmp_path / "Depot.java").write_text(f"class Depot {{\n{body}}}\n")
     path = tmp_path / "names.kv"
-    learn.cooccurrence(learn.read_corpus([str(tmp_path)], "java-names"), dim=4).save(path)
+    learn.cooccurrence(
+        learn.read_corpus([str(tmp_path)], JAVA_NAMES, "code", "*.java"), dim=4
+    ).save(path)
     hyps, refs = ["size", "getCount", "size"], ["count", "setLength", "lockDoor"]
     assert freight.load("rouge-1").score(hyps[:1], refs[:1])["score"][0] == 0
     for name in ("wrd-score", "wrd-score-code"):
@@ -185,7 +200,12 @@ WRONG = {
     "no pair": (lambda: learn.cooccurrence(learn.pack_texts(["a", "b"]), 1), "two words"),
     "window": (lambda: learn.cooccurrence(learn.pack_texts(["a b"]), 1, 0), "window is 0"),
     "epochs": (lambda: learn.word2vec(learn.pack_texts(["a b"]), epochs=0), "epochs is 0"),
-    "take": (lambda: learn.read_corpus(["x"], "words"), "there is lines, files, java-names"),
+    "take": (lambda: learn.read_corpus(["x"], "words"), "there is lines, files, or FILE.py"),
+    "no file": (lambda: learn.read_corpus(["x"], "no.py:f"), "the file no.py"),
+    "no function": (
+        lambda: learn.read_corpus(["x"], JAVA_NAMES.replace("method_names", "names")),
+        "no function 'names'",
+    ),
     "nearest": (
         lambda: learn.cooccurrence(learn.pack_texts(["a b"]), 1).nearest("c"),
         "'c' has no vector",
@@ -203,7 +223,7 @@ def test_what_cannot_be_trained(mistake: str) -> None:
 def test_one_endless_word_does_not_fill_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("freight.learn.embeddings._LETTERS", 100)
+    monkeypatch.setattr("freight.learn.word_vectors._NPZ_LETTERS", 100)
     found = learn.cooccurrence(learn.pack_texts([f"a {'x' * 60}"]), dim=2)
     with pytest.raises(freight.InvalidInput, match=r"xxx\.\.\. has 60 letters.*write a \.bin"):
         found.save(tmp_path / "v.npz")

@@ -1,5 +1,7 @@
 """Who may ask, from where, how much and how many at once."""
 
+import hmac
+import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -8,29 +10,43 @@ import pytest
 from starlette.testclient import TestClient
 
 import freight
-from freight.serve import worker as working
-from freight.serve.access import Access, is_loopback
-from freight.serve.app import TOKEN, access
-from freight.serve.jobs import Limits
+from freight.serve import worker as worker_module
+from freight.serve.access import TOKEN, Access, access_for, is_loopback
+from freight.serve.messages import Limits
 from freight.serve.models import ServedModels
-from serve.conftest import served
+from serve.conftest import SECRET, Gate, open_client, open_server
 
 BODY = {"pairs": [{"hyp": "a cat", "refs": ["a dog"]}], "metrics": [{"name": "emd"}]}
-SECRET = "a-token-of-enough-characters"
 
 
 @pytest.fixture(scope="module")
-def closed(light: ServedModels) -> Iterator[TestClient]:
-    with served(light, access=Access(token=SECRET)) as client:
+def closed(few: ServedModels) -> Iterator[TestClient]:
+    """A service that asks for a token."""
+    with open_client(few, Limits(seconds=300), Access(token=SECRET)) as client:
         yield client
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", ""]
+    "host",
+    [
+        "evil.example",
+        "evil.example:8000",
+        "127.0.0.1.evil.example",
+        "",
+        "[::1",
+        "[::1].evil.example",
+        "[::2]:8000",
+        "evil.example@127.0.0.1",
+        "127.0.0.1/evil.example",
+        "127.0.0.1 evil.example",
+        "127.0.0.1:80:80",
+    ],
 )
 def test_other_names_of_this_machine_are_refused(client: TestClient, host: str) -> None:
     """A page whose name was bound to this machine's address sends its own name."""
-    assert client.get("/api/metrics", headers={"Host": host}).status_code == 421
+    answer = client.get("/api/metrics", headers={"Host": host})
+    assert answer.status_code == 421
+    assert "--allow-host" in answer.json()["error"]
 
 
 @pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1:1", "[::1]:8000", "LOCALHOST"])
@@ -44,8 +60,12 @@ def test_this_machines_own_names_are_not(client: TestClient, host: str) -> None:
         ("https://evil.example", 403),
         ("null", 403),
         ("http://[", 403),
+        ("http://127.0.0.1.evil.example", 403),
+        ("http://127.0.0.1@evil.example", 403),
+        ("", 403),
         ("http://127.0.0.1", 200),
         ("http://localhost:8000", 200),
+        ("http://[::1]:8000", 200),
     ],
 )
 def test_pages_of_other_sites_may_not_ask(client: TestClient, origin: str, status: int) -> None:
@@ -74,6 +94,35 @@ def test_the_token(closed: TestClient) -> None:
     assert closed.post("/api/score", json=BODY, headers=right).status_code == 200
     for path in ("/", "/health", "/docs", "/explorer.js"):
         assert closed.get(path).status_code == 200
+
+
+def test_the_token_is_asked_for_before_the_body_is_read(closed: TestClient) -> None:
+    headers = {"Content-Type": "application/json"}
+    for body in (b"{", b"x" * 2**21):
+        assert closed.post("/api/score", content=body, headers=headers).status_code == 401
+    assert closed.get("/api/nothing").status_code == 401
+
+
+def test_tokens_are_compared_in_constant_time(
+    closed: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[tuple[bytes, bytes]] = []
+
+    def compare(given: bytes, right: bytes) -> bool:
+        compared.append((given, right))
+        return given == right
+
+    monkeypatch.setattr(hmac, "compare_digest", compare)
+    for token in (SECRET, "x" * len(SECRET)):
+        closed.get("/api/encoders", headers={"Authorization": f"Bearer {token}"})
+    assert compared == [(given, SECRET.encode()) for given in (SECRET.encode(), b"x" * len(SECRET))]
+
+
+def test_the_schema_tells_whether_there_is_a_token(client: TestClient, closed: TestClient) -> None:
+    schema = closed.get("/openapi.json").json()
+    assert schema["components"]["securitySchemes"]["HTTPBearer"]["scheme"] == "bearer"
+    assert schema["paths"]["/api/score"]["post"]["security"] == [{"HTTPBearer": []}]
+    assert "securitySchemes" not in client.get("/openapi.json").json()["components"]
 
 
 @pytest.mark.parametrize("path", ["/", "/api/metrics", "/docs", "/health", "/nothing", "/metrics"])
@@ -105,18 +154,8 @@ def test_a_large_body_is_refused_by_what_it_says_and_by_what_it_is(client: TestC
     assert client.post("/api/file", content=pieces()).status_code == 413
 
 
-def test_too_many_at_once(light: ServedModels, monkeypatch: pytest.MonkeyPatch) -> None:
-    go, begun = threading.Event(), threading.Event()
-    honest = working.score_together
-
-    def held(*given: Any) -> Any:
-        begun.set()
-        go.wait(30)
-        return honest(*given)
-
-    limits = Limits(concurrency=1)
-    with served(light, limits) as client:
-        monkeypatch.setattr(working, "score_together", held)
+def test_too_many_at_once(few: ServedModels, scoring_gate: Gate) -> None:
+    with open_client(few, Limits(concurrency=1, seconds=600)) as client:
         statuses: list[int] = []
 
         def ask() -> None:
@@ -124,42 +163,43 @@ def test_too_many_at_once(light: ServedModels, monkeypatch: pytest.MonkeyPatch) 
 
         first = threading.Thread(target=ask)
         first.start()
-        assert begun.wait(30)
+        assert scoring_gate.entered.wait(600)
         answer = client.post("/api/score", json=BODY)
         assert answer.status_code == 429
         assert int(answer.headers["retry-after"]) >= 1
         assert client.get("/health").status_code == 200
-        go.set()
+        scoring_gate.opened.set()
         first.join()
         assert statuses == [200]
 
 
-def test_what_takes_too_long_is_given_up(
-    light: ServedModels, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    go = threading.Event()
-    honest = working.score_together
-
-    def held(*given: Any) -> Any:
-        go.wait(30)
-        return honest(*given)
-
-    with served(light, Limits(seconds=0.3)) as client:
-        monkeypatch.setattr(working, "score_together", held)
+def test_what_takes_too_long_is_given_up(few: ServedModels, expiring: Gate) -> None:
+    with open_client(few, Limits(seconds=300)) as client:
         answer = client.post("/api/score", json=BODY)
-        go.set()
+        expiring.opened.set()
     assert answer.status_code == 504
-    assert "0.3 seconds" in answer.json()["error"]
+    assert "300 seconds" in answer.json()["error"]
 
 
-def test_a_fault_of_ours_tells_nothing(
-    light: ServedModels, monkeypatch: pytest.MonkeyPatch
+def test_a_body_that_does_not_arrive_is_given_up(few: ServedModels) -> None:
+    with (
+        open_server(few, Limits(seconds=0.1)) as address,
+        socket.create_connection(("127.0.0.1", int(address.rsplit(":", 1)[1]))) as connection,
+    ):
+        connection.sendall(
+            b"POST /api/score HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n{"
+        )
+        assert connection.recv(100).startswith(b"HTTP/1.1 408")
+
+
+def test_an_internal_error_tells_nothing(
+    few: ServedModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*given: Any) -> Any:
+    def fail(*_: Any) -> Any:
         raise RuntimeError("the secret is 42")
 
-    with served(light) as client:
-        monkeypatch.setattr(working, "score_together", broken)
+    with open_client(few, Limits(seconds=300)) as client:
+        monkeypatch.setattr(worker_module, "score_together", fail)
         answer = client.post("/api/score", json=BODY)
     assert answer.status_code == 500
     assert answer.json() == {"error": "something went wrong here; it has been logged"}
@@ -170,15 +210,15 @@ def test_other_addresses_take_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(TOKEN, raising=False)
     for host in ("0.0.0.0", "::", "192.168.1.4", "example.org"):
         with pytest.raises(freight.InvalidInput, match="takes a token"):
-            access(host, None)
-        assert access(host, SECRET).token == SECRET
+            access_for(host, None)
+        assert access_for(host, SECRET).token == SECRET
         with pytest.raises(freight.InvalidInput, match="shorter than 16"):
-            access(host, "short")
-    assert access("127.0.0.1", None).token is None
-    assert access("127.0.0.1", None, ["scores.example"]).hosts[-1] == "scores.example"
+            access_for(host, "short")
+    assert access_for("127.0.0.1", None).token is None
+    assert access_for("127.0.0.1", None, ["scores.example"]).hosts[-1] == "scores.example"
     monkeypatch.setenv(TOKEN, SECRET)
-    assert access("0.0.0.0", None) == Access((), SECRET)
-    assert SECRET not in repr(access("0.0.0.0", None))
+    assert access_for("0.0.0.0", None) == Access((), SECRET)
+    assert SECRET not in repr(access_for("0.0.0.0", None))
 
 
 def test_loopback() -> None:

@@ -1,4 +1,4 @@
-// Requests to the service: its token, its errors of one line, and waiting where it is busy.
+// Requests to the service: the token, errors of one line, and retries while it is busy.
 
 let token = sessionStorage.getItem("token") || "";
 
@@ -14,7 +14,7 @@ export class Refused extends Error {
   }
 }
 
-export async function ask(path, options = {}, patience = 3) {
+export async function ask(path, options = {}, retries = 3) {
   const headers = { ...options.headers };
   if (token) headers.Authorization = `Bearer ${token}`;
   let answer;
@@ -22,14 +22,14 @@ export async function ask(path, options = {}, patience = 3) {
     answer = await fetch(path, { ...options, headers });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused(0, "The service does not answer; is it running?");
+    throw new Refused(0, "The service does not answer. Is it running?");
   }
   if (answer.ok) return answer;
-  if (answer.status === 429 && patience > 0) {
+  if (answer.status === 429 && retries > 0) {
     await pause(1000 * Number(answer.headers.get("Retry-After") || 1), options.signal);
-    return ask(path, options, patience - 1);
+    return ask(path, options, retries - 1);
   }
-  throw new Refused(answer.status, await reason(answer));
+  throw new Refused(answer.status, await errorOf(answer));
 }
 
 export function send(path, body, signal) {
@@ -37,7 +37,7 @@ export function send(path, body, signal) {
   return ask(path, { method: "POST", headers, body: JSON.stringify(body), signal });
 }
 
-async function reason(answer) {
+async function errorOf(answer) {
   try {
     return (await answer.json()).error;
   } catch {

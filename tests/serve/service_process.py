@@ -7,27 +7,35 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 COMMAND = [sys.executable, "-c", "from freight.cli import main; main()", "serve"]
+PATIENCE = 1200
+"""Seconds that an answer may take on a machine that does a lot besides."""
 
 
 @dataclass(frozen=True)
-class Service:
+class ServiceProcess:
     """The process, and where it listens."""
 
     process: subprocess.Popen[str]
     url: str
 
-    def ask(self, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
+    def ask(self, path: str, body: bytes | None = None) -> tuple[int, bytes]:
         """The status of an answer, and its bytes."""
-        headers = {"Content-Type": "application/json", **headers}
+        request = Request(self.url + path, body, {"Content-Type": "application/json"})
         try:
-            with urlopen(Request(self.url + path, body, headers), timeout=300) as answer:
+            with urlopen(request, timeout=PATIENCE) as answer:
                 return answer.status, answer.read()
         except HTTPError as error:
             return error.code, error.read()
+
+    def wait_until_ready(self) -> None:
+        """Wait as long as the process lives."""
+        while self.ask("/health")[0] != 200:
+            assert self.process.poll() is None, "the service has ended"
+            time.sleep(0.1)
 
     @property
     def memory(self) -> int:
@@ -37,27 +45,14 @@ class Service:
 
 
 @contextmanager
-def running(*options: str) -> Iterator[Service]:
-    """A service on a free port, once it is ready."""
+def start_service(*options: str) -> Iterator[ServiceProcess]:
+    """A service on a free port, as soon as it has printed its address."""
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
     command = [*COMMAND, "--port", "0", "--threads", "1", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
             assert process.stdout is not None
-            found = Service(process, process.stdout.readline().split()[-1])
-            deadline = time.monotonic() + 300
-            while not _ready(found):
-                assert process.poll() is None, "the service has ended"
-                assert time.monotonic() < deadline, "the service does not become ready"
-                time.sleep(0.1)
-            yield found
+            yield ServiceProcess(process, process.stdout.readline().split()[-1])
         finally:
             process.terminate()
-            process.wait(60)
-
-
-def _ready(service: Service) -> bool:
-    try:
-        return service.ask("/health")[0] == 200
-    except URLError:
-        return False
+            process.wait(PATIENCE)

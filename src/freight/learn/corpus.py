@@ -1,8 +1,14 @@
-"""A corpus as numbers: read once, a number for each word, texts packed end to end on disk."""
+"""A corpus read once into numbers: one number per word, texts packed end to end on disk.
+
+`read_corpus` reads files, folders, zip archives and standard input; `pack_texts` takes texts from
+memory. The option `take` says what one text is: a line, a whole file, or what a function of the
+user's own extracts from a file.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import shutil
 import sys
 import tempfile
@@ -14,6 +20,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from itertools import count
 from pathlib import Path, PurePosixPath
+from types import ModuleType
 from typing import IO, Any
 
 import numpy as np
@@ -22,19 +29,22 @@ from freight.core.types import Progress
 from freight.data.files import decode_lines, lines
 from freight.encoders.words import word_tokenizer
 from freight.errors import InvalidInput
-from freight.learn.java import method_names
 from freight.transport.types import Array
 
 CHUNK = 2**20
 """How many words are worked on at once."""
 
+STDIN = "-"
+Extract = Callable[[str], Iterable[str]]
+"""The texts in the content of one file."""
+
 
 @dataclass(frozen=True, eq=False)
-class Packed:
-    """The words of a corpus, the most frequent first, and where in it they stand.
+class PackedCorpus:
+    """The words of a corpus, the most frequent first, and their positions in it.
 
-    `ids` is mapped from a file that has no name any more: memory follows the vocabulary, not the
-    corpus. A word that was too rare is -1 there.
+    `ids` is mapped from a temporary file, so memory grows with the vocabulary and not with the
+    corpus. A word below the minimum count is -1 there.
     """
 
     words: tuple[str, ...]
@@ -45,12 +55,12 @@ class Packed:
 
     @property
     def tokens(self) -> int:
-        """How many words stand in the corpus, those left out not counted."""
+        """The number of words in the corpus, without those below the minimum count."""
         return int(self.counts.sum())
 
     @property
     def texts(self) -> int:
-        """How many texts the corpus has."""
+        """The number of texts in the corpus."""
         return len(self.offsets) - 1
 
     def chunks(self, size: int = CHUNK) -> Iterator[tuple[Array, Array]]:
@@ -68,50 +78,49 @@ class Packed:
 
 def read_corpus(
     paths: Sequence[str],
-    take: str = "lines",
-    lang: str | None = None,
-    glob: str | None = None,
+    take: str | Extract = "lines",
+    lang: str = "en",
+    glob: str = "*",
     min_count: int = 1,
     lower: bool = True,
     encoding: str = "utf-8",
     progress: Progress | None = None,
-) -> Packed:
+) -> PackedCorpus:
     """The texts of files, folders, zip archives and standard input (-).
 
-    `take` says what a text is: one of `lines`, `files`, `java-names`, `java-files`.
+    `take` says what one text is: `lines`, `files`, or a function of a file's content that returns
+    its texts, also named as `FILE.py:FUNCTION`.
     """
-    if take not in TAKES:
-        raise InvalidInput(f"take={take!r}; there is {', '.join(TAKES)}")
-    chosen = TAKES[take]
-    lang, glob = lang or chosen.lang, glob or chosen.glob
+    extract = _extractor(take)
     files = []
-    with _Packing(lang, lower, progress) as packing:
+    with _CorpusPacker(lang, lower, progress) as packer:
         for source in find_sources(paths, glob):
-            texts, tokens = packing.texts, packing.tokens
+            texts, tokens = packer.texts, packer.tokens
             for document in source.documents(encoding):
-                packing.add(chosen.texts(document))
+                packer.add(extract(document))
             files.append(
                 {
                     "name": source.name,
                     "sha256": source.sha256,
-                    "texts": packing.texts - texts,
-                    "tokens": packing.tokens - tokens,
+                    "texts": packer.texts - texts,
+                    "tokens": packer.tokens - tokens,
                 }
             )
-        origin = {"take": take, "glob": glob, "encoding": encoding, "files": files}
-        return packing.packed(min_count, origin)
+        name = take if isinstance(take, str) else f"{take.__module__}:{take.__name__}"
+        origin = {"take": name, "glob": glob, "encoding": encoding, "files": files}
+        return packer.pack(min_count, origin)
 
 
 def pack_texts(
     texts: Iterable[str], lang: str = "en", min_count: int = 1, lower: bool = True
-) -> Packed:
-    """The same of texts that are in hand."""
-    with _Packing(lang, lower, None) as packing:
-        packing.add(texts)
-        return packing.packed(min_count, {"files": []})
+) -> PackedCorpus:
+    """The corpus of texts that are in memory already."""
+    with _CorpusPacker(lang, lower, None) as packer:
+        packer.add(texts)
+        return packer.pack(min_count, {"files": []})
 
 
-class _Packing:
+class _CorpusPacker:
     """Numbers words in the order in which they turn up, and writes the numbers to a file."""
 
     def __init__(self, lang: str, lower: bool, progress: Progress | None) -> None:
@@ -127,7 +136,7 @@ class _Packing:
     def texts(self) -> int:
         return len(self._lengths)
 
-    def __enter__(self) -> _Packing:
+    def __enter__(self) -> _CorpusPacker:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -143,30 +152,32 @@ class _Packing:
             if self._progress:
                 self._progress(1)
 
-    def packed(self, min_count: int, origin: dict[str, Any]) -> Packed:
-        """What was added, with the words numbered anew by how frequent they are."""
+    def pack(self, min_count: int, origin: dict[str, Any]) -> PackedCorpus:
+        """What was added, with the words renumbered by their frequency."""
         if not self.tokens:
             raise InvalidInput("the corpus has no words; is it empty, or --glob or --take wrong?")
         self._ids.flush()
         ids = np.memmap(self._ids, np.int32, "r+")
-        words, counts = _by_frequency(ids, list(self._numbers), min_count)
+        words, counts = _sort_by_frequency(ids, list(self._numbers), min_count)
         if not words:
-            raise InvalidInput(f"no word stands in the corpus {min_count} times; lower --min-count")
+            raise InvalidInput(f"no word is in the corpus {min_count} times; lower --min-count")
         offsets = np.concatenate(([0], np.cumsum(self._lengths)))
         about = {
             **origin, "lang": self._lang, "lower": self._lower, "min_count": min_count,
             "texts": self.texts, "tokens": self.tokens,
         }  # fmt: skip
-        return Packed(words, counts, ids, offsets, about)
+        return PackedCorpus(words, counts, ids, offsets, about)
 
 
-def _by_frequency(ids: Array, written: list[str], least: int) -> tuple[tuple[str, ...], Array]:
-    """Number the words anew in place, the most frequent first, those of one count by alphabet."""
+def _sort_by_frequency(
+    ids: Array, written: list[str], min_count: int
+) -> tuple[tuple[str, ...], Array]:
+    """Renumber the words in place, the most frequent first, words of one count by alphabet."""
     counts = np.zeros(len(written), np.int64)
     for chunk in _cut(ids):
         counts += np.bincount(chunk, minlength=len(written))
-    often = np.flatnonzero(counts >= least).tolist()
-    order = sorted(often, key=lambda word: (-counts[word], written[word]))
+    frequent = np.flatnonzero(counts >= min_count).tolist()
+    order = sorted(frequent, key=lambda word: (-counts[word], written[word]))
     ranks = np.full(len(written), -1, np.int32)
     ranks[order] = np.arange(len(order))
     for chunk in _cut(ids):
@@ -176,18 +187,6 @@ def _by_frequency(ids: Array, written: list[str], least: int) -> tuple[tuple[str
 
 def _cut(ids: Array) -> Iterator[Array]:
     return (ids[at : at + CHUNK] for at in range(0, len(ids), CHUNK))
-
-
-STDIN = "-"
-
-
-@dataclass(frozen=True)
-class Take:
-    """What is a text: a line, a file or a name; how it becomes words, and in which files it is."""
-
-    texts: Callable[[Iterable[str]], Iterable[str]]
-    lang: str = "en"
-    glob: str = "*"
 
 
 @dataclass(frozen=True)
@@ -201,7 +200,7 @@ class CorpusSource:
 
     @property
     def sha256(self) -> str:
-        """Of the file as it lies on the disk."""
+        """Of the file as it is on disk."""
         with self.path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -221,49 +220,64 @@ class CorpusSource:
 
 
 def find_sources(paths: Sequence[str], glob: str) -> list[CorpusSource]:
-    """The files that are meant: themselves, those in a folder or in an archive by `glob`."""
+    """The files that are named, and those of a folder or an archive that match `glob`."""
     if list(paths).count(STDIN) > 1:
         raise InvalidInput("standard input can be read once; give - once only")
-    found = []
+    sources = []
     for name in paths:
         path = Path(name).expanduser()
         if name == STDIN:
-            found.append(_spooled())
+            sources.append(_spool_stdin())
         elif path.is_dir():
             inside = sorted(one for one in path.rglob(glob) if one.is_file())
             if not inside:
                 raise InvalidInput(f"the folder {name} holds no file {glob}; say --glob '*.txt'")
-            found += [CorpusSource(one.as_posix(), one) for one in inside]
+            sources += [CorpusSource(one.as_posix(), one) for one in inside]
         elif not path.is_file():
             raise InvalidInput(f"there is no file or folder {name}")
         else:
-            found.append(CorpusSource(name, path, glob if path.suffix == ".zip" else None))
-    return found
+            sources.append(CorpusSource(name, path, glob if path.suffix == ".zip" else None))
+    return sources
 
 
-def _spooled() -> CorpusSource:
-    """Standard input, in a file that vanishes with what is returned."""
+def _spool_stdin() -> CorpusSource:
+    """Standard input, in a temporary file that lives as long as what is returned."""
     spool: Any = tempfile.NamedTemporaryFile()  # noqa: SIM115
     shutil.copyfileobj(sys.stdin.buffer, spool)
     spool.flush()
     return CorpusSource("standard input", Path(spool.name), spool=spool)
 
 
-def _lines(document: Iterable[str]) -> Iterable[str]:
-    return document
+def _extractor(take: str | Extract) -> Callable[[Iterable[str]], Iterable[str]]:
+    """A function from the lines of a file to its texts."""
+    if isinstance(take, str) and take in _BUILT_IN:
+        return _BUILT_IN[take]
+    extract = _load_function(take) if isinstance(take, str) else take
+    return lambda document: extract("".join(document))
 
 
-def _whole(document: Iterable[str]) -> Iterable[str]:
-    return ["".join(document)]
-
-
-def _java_names(document: Iterable[str]) -> Iterable[str]:
-    return method_names("".join(document))
-
-
-TAKES = {
-    "lines": Take(_lines),
-    "files": Take(_whole),
-    "java-names": Take(_java_names, "code", "*.java"),
-    "java-files": Take(_whole, "code", "*.java"),
+_BUILT_IN: dict[str, Callable[[Iterable[str]], Iterable[str]]] = {
+    "lines": lambda document: document,
+    "files": lambda document: ["".join(document)],
 }
+
+
+def _load_function(name: str) -> Extract:
+    """The function that FILE.py:FUNCTION names."""
+    path, colon, function = name.rpartition(":")
+    if not colon or not path.endswith(".py"):
+        raise InvalidInput(f"take={name!r}; there is {', '.join(_BUILT_IN)}, or FILE.py:FUNCTION")
+    extract = getattr(_load_file(path), function, None)
+    if not callable(extract):
+        raise InvalidInput(f"{path} has no function {function!r} to take texts with")
+    return extract
+
+
+def _load_file(path: str) -> ModuleType:
+    """The module of a file, under a private name that hides no package."""
+    spec = importlib.util.spec_from_file_location("_freight_take", path)
+    if spec is None or spec.loader is None or not Path(path).is_file():
+        raise InvalidInput(f"the file {path} cannot be read: there is none")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
