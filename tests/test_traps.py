@@ -69,6 +69,7 @@ def test_own_tables_are_not_swapped() -> None:
     metric = freight.load("emd", encoder="hashed", idf="own").fit(refs, hyps)
     assert isinstance(metric, Metric)
     mine, other = metric.weighting, metric.ref_weighting
+    assert other is not None
     cloud = metric.encoder.encode(["a the"], metric.layers)
     assert mine(cloud).weights.tolist() == [0.0, 1.0]
     assert other(cloud).weights.tolist() == [1.0, 0.0]
