@@ -187,7 +187,7 @@ class TableOptions:
 
 
 @dataclass(frozen=True)
-class StatisticOptions:
+class AgreementOptions:
     """The statistic of agreement with people, and its resampling."""
 
     panel: ClassVar = "Statistics"

@@ -10,10 +10,10 @@ import typer
 
 from freight.cli import completion, options
 from freight.cli.groups import (
+    AgreementOptions,
     EncoderOptions,
     MetricChoice,
     SettingOptions,
-    StatisticOptions,
     grouped,
 )
 from freight.cli.options import DEFAULT, SelectedMetric, parse_conditions, parse_scale
@@ -100,7 +100,7 @@ def judge_command(
     metrics: JudgedMetrics,
     settings: SettingOptions,
     encoder: EncoderOptions,
-    study: StatisticOptions,
+    study: AgreementOptions,
     output: StudyOutput,
 ) -> None:
     """Measure how well metrics agree with people, and test whether one is better than another.

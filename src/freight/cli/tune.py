@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from freight.cli import completion, options
-from freight.cli.groups import EncoderOptions, StatisticOptions, grouped
+from freight.cli.groups import AgreementOptions, EncoderOptions, grouped
 from freight.cli.options import (
     encoder_setting,
     given,
@@ -122,7 +122,7 @@ class TuningOutput:
 def tune_command(
     data: TuningData,
     search: SearchOptions,
-    statistic: StatisticOptions,
+    statistic: AgreementOptions,
     encoder: EncoderOptions,
     output: TuningOutput,
 ) -> None:

@@ -3,19 +3,22 @@
 import errno
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import freight
+from freight.core.result import Column, Result
+from freight.core.scorers import Refs
 from freight.data import Corpus
 from freight.errors import FreightError, InvalidInput
 from freight.run import local
 from freight.run.journal import RunFolder
 from freight.run.shards import FinishedShard, Shard, ShardTask
-from runs import SHARD, content, metrics, rows, score, write_input
+from runs import SHARD, SMALL_CHUNKS, content, metrics, rows, score, write_input
 
 COUNT = 25
 
@@ -334,3 +337,40 @@ def test_what_cannot_be_asked_for(tmp_path: Path) -> None:
             with pytest.raises(InvalidInput, match="at least one metric, and none of them twice"):
                 local(several, corpus, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+class WordCount:
+    """A scorer with nothing but a name, columns and score."""
+
+    name = "words"
+    columns = (Column("count", True, 9.0, 0.0),)
+
+    def score(self, hyps: Sequence[str], refs: Refs) -> Result:
+        return Result.of(self, {"count": [len(hyp.split()) for hyp in hyps]})
+
+
+def test_any_scorer_can_be_run(tmp_path: Path) -> None:
+    path = write_input(tmp_path, COUNT)
+    with Corpus(str(path)) as corpus:
+        run = local([WordCount()], corpus, tmp_path / "out", shard=SHARD, chunk=SMALL_CHUNKS)
+    counts = [len(row["hyp"].split()) for row in rows(COUNT)]
+    written = [row["words:count"] for table in run.tables() for row in table.to_pylist()]
+    assert written == counts
+    (outcome,) = run.outcomes
+    assert outcome.signature == "words"
+    assert outcome.system == {"count": pytest.approx(sum(counts) / COUNT)}
+
+
+class WithTallies(WordCount):
+    """A scorer whose results have tallies that only it could make system scores of."""
+
+    def score(self, hyps: Sequence[str], refs: Refs) -> Result:
+        result = super().score(hyps, refs)
+        return replace(result, tallies=result["count"][:, None], total=lambda tally: {})
+
+
+def test_tallies_need_a_way_to_system_scores(tmp_path: Path) -> None:
+    path = write_input(tmp_path, 5)
+    message = r"the results of words have tallies; give it a method system_of\(tally\)"
+    with Corpus(str(path)) as corpus, pytest.raises(InvalidInput, match=message):
+        local([WithTallies()], corpus, tmp_path / "out")

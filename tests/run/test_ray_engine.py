@@ -147,7 +147,7 @@ DRIVER = """
 import sys
 from pathlib import Path
 from runs import waiting_metrics
-from test_on_ray import run
+from test_ray_engine import run
 path, output, gate, address = sys.argv[1:]
 run(Path(path), Path(output), waiting_metrics(Path(gate)), address=address)
 """
