@@ -38,7 +38,7 @@ class Composition(NamedTuple):
     parts: tuple[tuple[str, float], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Metric:
     """What to encode with, and which units, masses, pairing, cost, problems and read-out to use.
 
@@ -52,7 +52,7 @@ class Metric:
     layers: tuple[int, ...]
     units: Callable[[Cloud], Cloud]
     weighting: Weighting
-    ref_weighting: Weighting | None
+    ref_weighting: Weighting | None = None
     cost: Cost
     problems: tuple[Problem, ...]
     readout: Readout
