@@ -1,5 +1,6 @@
 """A study against scipy on made-up sets, against known figures on real ones, and its cache."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,9 @@ import pytest
 from scipy import stats
 
 import freight
-from freight.core.result import Column, Result, result_of
-from freight.core.scorers import PipelineScorer
-from freight.core.types import NO_FLAGS, Chunk, Flag, FlagKind, PairScores
+from freight.core.result import Column, Result
+from freight.core.scorers import Refs
+from freight.core.types import Flag, FlagKind
 from freight.data.judgement_files import read_judgements
 from freight.data.judgements import Judgements
 from freight.judge import ScoreCache, Study, judge
@@ -26,9 +27,6 @@ class Toy:
 
     name: str = "toy"
     columns: tuple[Column, ...] = (Column("score", True, 1.0, 0.0),)
-    references: str = "best"
-    parts: tuple[Any, ...] = ()
-    needs_fitting: bool = False
     asked: list[str] = field(default_factory=list)
     salt: int = 1
     nan: str = "never"
@@ -37,20 +35,11 @@ class Toy:
     def signature(self) -> str:
         return f"{self.name}|salt:{self.salt}"
 
-    def fit(self, refs: Any, hyps: Any = None, source: str = "fit") -> PipelineScorer:
-        raise AssertionError("there is nothing to learn")
-
-    def score(self, hyps: Any, refs: Any) -> Result:
-        raise AssertionError("metrics are scored together")
-
-    def read(self, chunk: Chunk, scored: Any) -> Result:
-        texts = [chunk.texts[k] for k in chunk.index[:, 0]]
-        self.asked += texts
-        values = np.array([toy_score(text, self.salt, self.nan) for text in texts])
-        half = frozenset([Flag(FlagKind.UNKNOWN_UNITS, 0.5)])
-        flags = [half if "coal" in text else NO_FLAGS for text in texts]
-        scored = PairScores({column.name: values for column in self.columns}, flags)
-        return result_of(self, scored, chunk.segments)
+    def score(self, hyps: Sequence[str], refs: Refs) -> Result:
+        self.asked += hyps
+        values = [toy_score(text, self.salt, self.nan) for text in hyps]
+        flags = [[Flag(FlagKind.UNKNOWN_UNITS, 0.5)] if "coal" in text else [] for text in hyps]
+        return Result.of(self, {one.name: values for one in self.columns}, flags, self.signature)
 
 
 def toy_score(text: str, salt: int, nan: str = "never") -> float:

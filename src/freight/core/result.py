@@ -58,8 +58,8 @@ class Result:
     total: Callable[[Array], dict[str, float]] | None = None
 
     def __post_init__(self) -> None:
-        if any(self.flags):  # a scorer of someone's own may give plain texts
-            flags = (tuple(f if isinstance(f, Flag) else Flag(f) for f in x) for x in self.flags)
+        if any(self.flags):
+            flags = (tuple(_flag(flag) for flag in one) for one in self.flags)
             object.__setattr__(self, "flags", tuple(flags))
 
     @classmethod
@@ -78,7 +78,7 @@ class Result:
         count = len(segments[scorer.columns[0].name])
         if any(values.shape != (count,) for values in segments.values()):
             raise InvalidInput(f"the columns of {scorer.name} need one number per segment each")
-        raised = tuple(tuple(Flag(flag) for flag in one) for one in flags) or ((),) * count
+        raised = tuple(tuple(_flag(flag) for flag in one) for one in flags) or ((),) * count
         winners = np.zeros(count, np.int64)
         signed = signature or scorer.name
         return cls(scorer.name, tuple(scorer.columns), segments, winners, raised, signed)
@@ -169,6 +169,11 @@ def mean_scores(names: Iterable[str], tally: Array) -> dict[str, float]:
     sums, counts = tally
     means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
     return dict(zip(names, means.tolist(), strict=True))
+
+
+def _flag(flag: str) -> Flag:
+    """A flag as data; a scorer of someone's own may give a plain text."""
+    return flag if isinstance(flag, Flag) else Flag(flag)
 
 
 class ReducesReferences(NamedColumns, Protocol):

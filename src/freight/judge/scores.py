@@ -15,16 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Never
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
 
-from freight.core.metric import Metric
-from freight.core.pipeline import score_stream, score_together
+from freight.core.pipeline import pair_up, score_stream
 from freight.core.result import Column, Result
-from freight.core.scorers import PipelineScorer, Refs
-from freight.core.types import Chunk, Flag, PairScores
+from freight.core.scorers import AdaptedScorer, PipelineScorer, Refs, Scorer, Signed, adapt
 from freight.data.judgements import Judgements
 from freight.data.wmt import Submission, read_scores
 from freight.errors import FreightError, InvalidInput
@@ -60,14 +58,15 @@ class StudyColumn:
 
 
 def study_columns(
-    scorers: Sequence[PipelineScorer] | Mapping[str, PipelineScorer],
+    scorers: Sequence[Scorer] | Mapping[str, Scorer],
     columns: Mapping[str, Sequence[str]] | None = None,
 ) -> list[StudyColumn]:
     """The columns to judge: the primary one of each metric, unless others are named.
 
     The column of a metric that has several is called metric:column.
     """
-    named = scorers if isinstance(scorers, Mapping) else _by_name(scorers)
+    given = scorers if isinstance(scorers, Mapping) else _by_name(list(map(adapt, scorers)))
+    named = {name: adapt(scorer) for name, scorer in given.items()}
     if not named:
         raise InvalidInput("there is no metric to judge; give at least one")
     for name in columns or {}:
@@ -125,18 +124,24 @@ def score_set(
     cache: ScoreCache | None = None,
     progress: Progress | None = None,
 ) -> ScoredSet:
-    """Score the texts of a set; IDF is fitted on its references, one document per row."""
+    """Score the texts of a set; IDF is fitted on its references, one document per row.
+
+    Scores of a scorer without a signature are not cached: another scorer may have its name.
+    """
     signatures = [scorer.signature for scorer in scorers]
     keys = [score_key(signature, judged.hyps, judged.refs) for signature in signatures]
-    known = [cache.read(key, len(judged)) if cache else None for key in keys]
+    caches = [cache if _is_signed(scorer) else None for scorer in scorers]
+    known = [
+        one.read(key, len(judged)) if one else None for one, key in zip(caches, keys, strict=True)
+    ]
     missing = [k for k, scores in enumerate(known) if scores is None]
     cache_error = ""
     computed = _compute([scorers[k] for k in missing], judged, progress) if missing else []
     for k, scores in zip(missing, computed, strict=True):
         known[k] = scores
         try:
-            if cache and not cache_error:
-                cache.write(keys[k], scores)
+            if (one := caches[k]) and not cache_error:
+                one.write(keys[k], scores)
         except FreightError as error:
             cache_error = str(error)
     if progress and not missing:
@@ -144,6 +149,11 @@ def score_set(
     from_cache = [k not in missing for k in range(len(scorers))]
     every = [scores for scores in known if scores is not None]
     return ScoredSet(every, signatures, from_cache, cache_error)
+
+
+def _is_signed(scorer: PipelineScorer) -> bool:
+    """Whether the signature names all choices of the scorer, rather than only its name."""
+    return not isinstance(scorer, AdaptedScorer) or isinstance(scorer.scorer, Signed)
 
 
 def _compute(
@@ -249,6 +259,7 @@ def _arrays(scores: SetScores) -> dict[str, Any]:
 
 
 _FINAL_NUMBER = re.compile(r"\d+$")
+_NO_SCORE = "no score in the file"
 _Texts = tuple[str, tuple[str, ...]]
 
 
@@ -260,33 +271,13 @@ class StoredScores:
     signature: str
     known: dict[_Texts, float]
     columns: tuple[Column, ...] = (Column("score", True, np.nan, np.nan),)
-    references: str = "best"
-    parts: tuple[Metric, ...] = ()
-    needs_fitting: bool = False
-
-    def fit(
-        self, refs: Iterable[str], hyps: Iterable[str] | None = None, source: str = "fit"
-    ) -> StoredScores:
-        """The scorer itself: nothing is fitted."""
-        return self
-
-    def read(self, chunk: Chunk, scored: Sequence[PairScores]) -> Result:
-        """The stored score of each segment."""
-        starts = np.flatnonzero(np.diff(chunk.segments, prepend=-1))
-        groups = np.split(chunk.index, starts[1:])
-        texts = [(chunk.texts[g[0, 0]], tuple(chunk.texts[k] for k in g[:, 1])) for g in groups]
-        values: Array = np.array([self.known.get(one, np.nan) for one in texts])
-        flags = tuple((Flag("no score in the file"),) if x else () for x in np.isnan(values))
-        winners = np.zeros(len(texts), np.int64)
-        return Result(self.name, self.columns, {"score": values}, winners, flags, self.signature)
 
     def score(self, hyps: Sequence[str], refs: Refs) -> Result:
-        """The stored score of each hypothesis, nan where there is none."""
-        return score_together([self], hyps, refs)[0]
-
-    def explain(self, hyp: str, ref: str | Sequence[str], column: str | None = None) -> Never:
-        """Refused."""
-        raise InvalidInput(f"{self.name} is scores from a file, which cannot be explained")
+        """The stored score of each hypothesis; nan and a flag where there is none."""
+        texts = [(hyp, tuple(several)) for hyp, several in pair_up(hyps, refs)]
+        values = np.array([self.known.get(one, np.nan) for one in texts])
+        flags = [[_NO_SCORE] if missing else [] for missing in np.isnan(values)]
+        return Result.of(self, {"score": values}, flags, self.signature)
 
 
 def load_stored_scores(path: Path, sets: Sequence[Judgements]) -> StoredScores:

@@ -30,7 +30,7 @@ from freight.judge.scores import ScoreCache, ScoredSet, StudyColumn, score_set, 
 from freight.transport.types import Array
 
 if TYPE_CHECKING:
-    from freight.core.scorers import PipelineScorer
+    from freight.core.scorers import PipelineScorer, Scorer
     from freight.core.types import Progress
 
 
@@ -80,7 +80,7 @@ class Study:
 
 
 def judge(
-    scorers: Sequence[PipelineScorer] | Mapping[str, PipelineScorer],
+    scorers: Sequence[Scorer] | Mapping[str, Scorer],
     sets: Judgements | Sequence[Judgements],
     level: str | None = None,
     statistic: str | None = None,

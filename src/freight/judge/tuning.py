@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from freight.core.scorers import PipelineScorer
+from freight.core.scorers import PipelineScorer, Scorer
 from freight.core.sweep_cache import SharedEncodings
 from freight.core.types import name_of
 from freight.data.judgements import Judgements
@@ -124,7 +124,7 @@ def tune(
     train: JudgementSets,
     tests: JudgementSets = (),
     settings: Mapping[str, Any] | None = None,
-    rivals: Mapping[str, PipelineScorer] | None = None,
+    rivals: Mapping[str, Scorer] | None = None,
     level: str | None = None,
     statistic: str | None = None,
     human: str | None = None,
@@ -238,7 +238,7 @@ class _TuningRun:
         return _SearchResult(whole.trials, tuple(done))
 
     def test(
-        self, settings: Settings, tests: Sequence[Judgements], rivals: Mapping[str, PipelineScorer]
+        self, settings: Settings, tests: Sequence[Judgements], rivals: Mapping[str, Scorer]
     ) -> Study:
         """A study of the tuned metric, the default one and others on the test sets."""
         pair = zip(self._names, (self._load(settings), self._load({})), strict=True)
@@ -253,7 +253,7 @@ class _TuningRun:
         ]
         return join_studies(studies, self._names)
 
-    def _study(self, scorers: Mapping[str, PipelineScorer], sets: Sequence[Judgements]) -> Study:
+    def _study(self, scorers: Mapping[str, Scorer], sets: Sequence[Judgements]) -> Study:
         level, statistic, criterion, (resamples, seed, scale) = self._objective
         count = sum(map(len, sets))
         return judge(
