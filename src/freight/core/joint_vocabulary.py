@@ -53,6 +53,10 @@ class JointPairs(Pairs):
         """The same pairs, all cosines 0."""
         return replace(self, cosines=np.zeros_like(self.cosines))
 
+    def without_vectors(self) -> Pairs:
+        """The same pairs without cosines; read-outs still need the share that moves."""
+        return replace(self, cosines=np.empty((len(self.which), 0, 0)))
+
 
 @dataclass(frozen=True)
 class Joint:
