@@ -31,12 +31,12 @@ def draw(title: str, problem: freight.Problem) -> Table:
     table.add_column("")
     for word in REF:
         table.add_column(word, justify="center")
-    table.add_column("unmatched", justify="right", style="yellow")
+    table.add_column("added", justify="right", style="yellow")
     for word, row, mass in zip(HYP, flow, hyp, strict=True):
         table.add_row(word, *(_cell(x) for x in row), _unmatched(mass - row.sum()))
     rest = ref - flow.sum(axis=0)
     table.add_section()
-    table.add_row("unmatched", *(_unmatched(x) for x in rest), "", style="yellow")
+    table.add_row("omitted", *(_unmatched(x) for x in rest), "", style="yellow")
     return table
 
 

@@ -121,7 +121,8 @@ def test_numba_s_own_folder_is_obeyed(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_other_users_of_numba_keep_their_cache() -> None:
-    assert os.environ.get("NUMBA_CACHE_DIR", "") == numba.config.CACHE_DIR
+    config: Any = numba.config
+    assert os.environ.get("NUMBA_CACHE_DIR", "") == config.CACHE_DIR
     theirs = numba.njit(cache=True)(lambda x: x)
     assert theirs.stats.cache_path != str(kernels.kernel_folder())
 
@@ -174,11 +175,12 @@ def test_a_module_of_ours_is_no_constant() -> None:
         content("@kernel\ndef f(x):\n    return K.dot(x, x)\n", K=elementary)
 
 
-def test_types_differ_with_the_order_of_their_fields() -> None:
+def test_types_differ_with_the_order_of_their_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     class Pair(NamedTuple):
         a: float
         b: float
 
-    forward = kernels._describe_type(numba.typeof(Pair(1.0, 2.0)))
-    Pair._fields = ("b", "a")  # type: ignore[misc]
-    assert kernels._describe_type(numba.typeof(Pair(1.0, 2.0))) != forward
+    typeof: Any = numba.typeof
+    forward = kernels._describe_type(typeof(Pair(1.0, 2.0)))
+    monkeypatch.setattr(Pair, "_fields", ("b", "a"))
+    assert kernels._describe_type(typeof(Pair(1.0, 2.0))) != forward

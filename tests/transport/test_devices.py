@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from freight.transport.devices import fetch_array, on_own_stream, read_ahead, send_to_device
+from freight.transport.types import Array
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
@@ -16,7 +17,7 @@ DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 def test_an_array_goes_to_a_device_and_comes_back(device: str, dtype: type) -> None:
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("no CUDA device on this machine")
-    array = np.arange(6).reshape(2, 3).astype(dtype)
+    array: Array = np.arange(6).reshape(2, 3).astype(dtype)
     tensor = send_to_device(array, torch.device(device))
     assert tensor.device.type == device
     back = fetch_array(tensor)

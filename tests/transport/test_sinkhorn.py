@@ -19,7 +19,7 @@ COSTS: dict[str, Callable[[int, int, np.random.Generator], Floats]] = {
     "equal": lambda n, m, rng: np.full((n, m), rng.uniform(0, 2)),
     "zero": lambda n, m, rng: np.zeros((n, m)),
     "to two": lambda n, m, rng: rng.uniform(0, 2, (n, m)),
-    "ends": lambda n, m, rng: 2.0 * rng.integers(0, 2, (n, m)),
+    "ends": lambda n, m, rng: 2.0 * rng.integers(0, 2, (n, m)).astype(float),
 }
 
 

@@ -34,7 +34,7 @@ def test_the_two_entropic_solvers_agree(problem: Problem, dtype: torch.dtype, de
     plain = [x.double().cpu().numpy() for x in (cost, hyp, ref)]
     for side in (1, 2):
         plain[side] /= plain[side].sum(axis=1, keepdims=True)
-    ours = freight.solve(problem, *plain, hyp_sizes, ref_sizes)
+    ours = freight.solve(problem, plain[0], plain[1], plain[2], hyp_sizes, ref_sizes)
     theirs = freight.solve(problem, cost.requires_grad_(), hyp, ref, hyp_sizes, ref_sizes)
     assert theirs.flow.dtype == dtype
     assert theirs.flow.device == cost.device
@@ -82,7 +82,7 @@ def test_half_precision_is_widened() -> None:
     assert plans.converged.all()
 
 
-def test_barycentres_of_random_tensors() -> None:
+def test_barycenters_of_tensors() -> None:
     points = torch.tensor(np.random.default_rng(0).normal(size=(2, 3, 5, 4)), dtype=torch.float32)
     result = freight.barycenter(points)
     assert isinstance(result.points, Tensor)

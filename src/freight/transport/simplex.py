@@ -26,7 +26,7 @@ from freight.transport.batches import (
 )
 from freight.transport.types import Array
 
-_BLOCK = 8  # rows that are priced for one pivot
+_BLOCK = 8  # rows that are looked at for one pivot
 _NONE = -1
 _PARENT, _DEPTH, _CHILD, _AFTER, _BEFORE = range(5)  # first child, next and previous sibling
 
