@@ -48,18 +48,16 @@ def explain_greedy(hyp: str, ref: str) -> Explanation:
     plans = tuple(
         replace(one.plans[0], name=name) for one, name in ((view, "precision"), (back, "recall"))
     )
-    sides = {
-        "hyp": replace(view.hyp, contributions=-view.hyp.contributions),
-        "ref": replace(back.ref, contributions=-back.ref.contributions),
-    }
-    score = 1.0 + float(sides["hyp"].contributions.sum() + sides["ref"].contributions.sum())
+    hyp_side = replace(view.hyp, contributions=-view.hyp.contributions)
+    ref_side = replace(back.ref, contributions=-back.ref.contributions)
+    score = 1.0 + float(hyp_side.contributions.sum() + ref_side.contributions.sum())
     return replace(
         explain_transport(hyp, ref),
         metric="mean",
         column=Column("f1", True, 1.0, 0.0),
         scores={"f1": score},
         base=1.0,
-        views=(replace(view, plans=plans, **sides),),
+        views=(replace(view, plans=plans, hyp=hyp_side, ref=ref_side),),
         reference_scores=(score,),
     )
 

@@ -50,8 +50,8 @@ def test_at_a_terminal_without_colours() -> None:
     ]
     text = "\n".join(lines)
     assert "│ lazy │ The" in text
-    assert "added: boy, coat" in text
-    assert "omitted: young man, slicker" in text
+    assert "additions: boy, coat" in text
+    assert "omissions: young man, slicker" in text
     assert "lazy, hyp: " in text
     assert lines[-1].startswith("lazy-emd|encoder:hashed-64x4|")
 
@@ -66,14 +66,14 @@ def test_colours_say_the_same() -> None:
 
 def test_base_winner_flags_and_views() -> None:
     shown = drawn("std", HYP, "A dog.", REF)
-    assert "reference 2 of 2 wins" in shown
-    assert "What moved: unigrams" in shown
-    assert "What moved: bigrams" in shown
-    assert "1.0000 to start with, -" in drawn("freight", HYP, REF)
+    assert "reference 2 of 2 is the best" in shown
+    assert "Largest flows: unigrams" in shown
+    assert "Largest flows: bigrams" in shown
+    assert "base 1.0000, contributions -" in drawn("freight", HYP, REF)
     empty = drawn("wmd", "", REF)
     assert "empty side" in empty
     assert "nan" in empty
-    assert "What moved" not in empty
+    assert "Largest flows" not in empty
 
 
 def test_long_and_wide_and_hostile_texts() -> None:
@@ -91,7 +91,7 @@ def test_two_metrics_and_two_hypotheses() -> None:
     assert [shown[side]["metric"] for side in ("one", "other")] == ["bert-score", "lazy-emd"]
     assert shown["one"]["column"]["name"] == "precision"
     printed = run(HYP, REF, "-m", "lazy-emd", "--against", "The man in a coat.")
-    assert "What differs most" in printed
+    assert "Largest differences" in printed
     assert "in the first" in printed
 
 

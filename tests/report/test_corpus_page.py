@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def toy_corpus(count: int, seed: int = 0) -> ScoredCorpus:
     return ScoredCorpus([result], segments)
 
 
-def acted(open_page: OpenPage, made: str, acts: str) -> tuple[dict[str, object], str]:
+def acted(open_page: OpenPage, made: str, acts: str) -> tuple[dict[str, Any], str]:
     """What a script that acts on the page leaves in `out`, and what became of the page."""
     script = f"""<script>
       const all = (selector) => [...document.querySelectorAll(selector)];
@@ -123,12 +124,12 @@ def test_of_ten_thousand_rows_a_page_is_drawn(open_page: OpenPage) -> None:
     assert out["first"] == [50, "1", "1–50 of 10,000"]
     assert out["second"] == [50, "51", "51–100 of 10,000"]
     assert out["last"] == [50, "10000", "9,951–10,000 of 10,000"]
-    falling, status = out["falling"]  # type: ignore[misc]
+    falling, status = out["falling"]
     assert status == "1–50 of 10,000"
     assert falling == sorted(falling, reverse=True)
     rising = out["rising"]
-    assert rising == sorted(rising)  # type: ignore[call-overload]
-    assert max(rising) < min(falling)  # type: ignore[call-overload]
+    assert rising == sorted(rising)
+    assert max(rising) < min(falling)
     assert out["found"] == [["78"], "1–1 of 1"]
     assert out["none"] == [[], "no matching segments"]
     assert out["flagged"] == [10, "1–10 of 10", "flag"]
@@ -152,7 +153,7 @@ def test_explanations_open_on_demand(open_page: OpenPage) -> None:
     """
     out, _ = acted(open_page, scored(HYPS, BOTH, SYSTEMS), acts)
     assert out["before"] == 0
-    count, text = out["opened"]  # type: ignore[misc]
+    count, text = out["opened"]
     assert count == 1
     assert "lazy-emd" in text
     assert (out["row"], out["expanded"], out["closed"]) == (1, "true", 0)

@@ -8,6 +8,7 @@ import pytest
 
 from freight.errors import InvalidInput
 from freight.explain.comparison import Comparison
+from freight.explain.explanation import Explanation
 from freight.report.heatmaps import MOST_UNITS, choose_fonts, plot
 from made_explanations import explain_blend, explain_greedy, explain_transport
 
@@ -39,7 +40,7 @@ def test_text_in_an_svg_stays_text(tmp_path: Path) -> None:
 
 
 def test_there_is_one_map_per_cost_term_and_plan() -> None:
-    shapes = {
+    shapes: dict[str, tuple[Explanation | Comparison, int]] = {
         "one": (SCRIPTS["latin"], 2),
         "two plans": (explain_greedy(HYP, REF), 3),
         "terms": (explain_blend(HYP, REF), 8),
@@ -56,14 +57,16 @@ def test_cells_show_their_numbers_in_the_order_of_the_texts() -> None:
     assert [t.get_text() for t in cost.get_yticklabels()] == list(view.hyp.names)
     assert [t.get_text() for t in cost.get_xticklabels()] == list(view.ref.names)
     assert len(cost.texts) == view.cost.size
-    assert cost.images[0].get_array()[1, 2] == pytest.approx(view.cost[1, 2])
-    assert flow.images[0].get_array()[0, 0] == pytest.approx(100 * view.plans[0].flow[0, 0])
+    assert np.asarray(cost.images[0].get_array())[1, 2] == pytest.approx(view.cost[1, 2])
+    assert np.asarray(flow.images[0].get_array())[0, 0] == pytest.approx(
+        100 * view.plans[0].flow[0, 0]
+    )
 
 
 def test_long_texts_have_no_numbers_and_few_rows() -> None:
     words = " ".join(f"w{k}" for k in range(2 * MOST_UNITS))
     cost = plot(explain_transport(words, "w1 w2 w3")).axes[0]
-    assert cost.images[0].get_array().shape == (MOST_UNITS, 3)
+    assert np.asarray(cost.images[0].get_array()).shape == (MOST_UNITS, 3)
     assert len(cost.texts) == 0
 
 

@@ -12,6 +12,7 @@ import pytest
 from freight.errors import InvalidInput, MissingPart
 from freight.judge.study import Study
 from freight.report.judge import write_judge_report
+from freight.transport.types import Array
 from pages import Elements, OpenPage
 from studies import NOISE, preferred, rated, study
 
@@ -76,7 +77,7 @@ def hostile(made: Study) -> Study:
     def bad(text: str) -> str:
         return text + HOSTILE
 
-    def named(keys: dict[tuple[str, str], np.ndarray]) -> dict[tuple[str, str], np.ndarray]:  # type: ignore[type-arg]
+    def named(keys: dict[tuple[str, str], Array]) -> dict[tuple[str, str], Array]:
         return {(bad(a), bad(b)): x for (a, b), x in keys.items()}
 
     sets = tuple(

@@ -10,7 +10,6 @@ import pytest
 import studies
 from freight.errors import InvalidInput
 from freight.report.export import leaderboard, ranks, write_leaderboard
-from freight.report.formatting import Mark, latex, markdown
 from freight.report.tables import table_rows
 
 STUDY = studies.study(
@@ -47,12 +46,6 @@ def test_a_metric_without_a_cell_has_no_rank() -> None:
     assert np.isnan(ranks(gap)["chrf"])
     assert sorted(place for place in ranks(gap).values() if place == place) == [1, 2, 3, 4]
     assert leaderboard(gap, ".csv").splitlines()[-1].startswith(",chrf,")
-
-
-def test_what_means_something_is_escaped() -> None:
-    row = [[Mark("a_b & 50% | c"), Mark("1", 1), Mark("2", 2)]]
-    assert r"a\_b \& 50\% | c & \textbf{1} & \underline{2} \\" in latex(["x"] * 3, row)
-    assert r"| a\_b & 50% \| c | **1** | <u>2</u> |" in markdown(["x"] * 3, row)
 
 
 def test_files_are_written_by_their_ending(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The table of a study: places, averages, names."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from studies import NOISE, preferred, rated, study
 PAIRS = tuple(rated(f"wmt15-da {pair}", 30, 3, ("da_z",)) for pair in ("cs-en", "de-en"))
 
 
-def agreed(values: dict[str, list[float]], **changes: object) -> Study:
+def agreed(values: dict[str, list[float]], **changes: Any) -> Study:
     """A study whose agreements are these numbers, metric by metric."""
     found = tuple(
         Agreement(metric, one.name, "da_z", value, value - 0.1, value + 0.1, 90, 0)

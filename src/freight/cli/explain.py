@@ -123,12 +123,12 @@ def _explain(scorers: "list[PipelineScorer]", texts: TextOptions) -> "Explanatio
     return compare(first, others[0]) if others else first
 
 
-MOVES = 8
+MOST_FLOWS = 8
 """The number of moves listed per plan."""
 
 _GOOD = 0.75
 _STYLES = {" ": "green", "~": "yellow", "+": "bold red", "-": "bold red"}
-_LEGEND = "~ matched in part   + added, - omitted: without a counterpart"
+_LEGEND = "~ partly matched   + addition, - omission: no counterpart"
 
 
 def show(explanation: "Explanation | Comparison", console: Console | None = None) -> None:
@@ -142,7 +142,7 @@ def show(explanation: "Explanation | Comparison", console: Console | None = None
     for one in (explanation.one, explanation.other):
         _show(one, console)
         console.print()
-    console.print(Text("What differs most", "bold"))
+    console.print(Text("Largest differences", "bold"))
     for change in explanation.changes:
         console.print(Text(f"· {change}"), soft_wrap=True)
 
@@ -151,16 +151,18 @@ def _show(one: "Explanation", console: Console) -> None:
     console.print(_score_line(one))
     if len(one.references) > 1:
         each = ", ".join(f"{score:.4f}" for score in one.reference_scores)
-        console.print(Text(f"reference {one.winner + 1} of {len(one.references)} wins: {each}"))
+        console.print(
+            Text(f"reference {one.winner + 1} of {len(one.references)} is the best: {each}")
+        )
     if one.views:
         for mark, side in (("+", one.views[0].hyp), ("-", one.views[0].ref)):
             for line in _marked_lines(side, mark, console.width):
                 console.print(line, soft_wrap=True)
         console.print(Text(f"     {_LEGEND}", "dim"))
     for view in one.views:
-        console.print(_moves_table(view))
+        console.print(_flow_table(view))
         console.print(_matching_text(view))
-    for name, several in (("added", one.additions), ("omitted", one.omissions)):
+    for name, several in (("additions", one.additions), ("omissions", one.omissions)):
         if several:
             console.print(Text(f"{name}: {', '.join(map(_printable, several))}"), soft_wrap=True)
     for flag in one.flags:
@@ -175,9 +177,7 @@ def _score_line(one: "Explanation") -> Text:
         arrow = ("↑" if one.column.higher else "↓") if primary else ""
         text.append(f"{name}{arrow} {score:.4f}  ", "bold" if primary else "dim")
     if one.views and one.base:
-        text.append(
-            f"{one.base:.4f} to start with, {one.score - one.base:+.4f} by the words", "dim"
-        )
+        text.append(f"base {one.base:.4f}, contributions {one.score - one.base:+.4f}", "dim")
     return text
 
 
@@ -224,16 +224,16 @@ def _line_breaks(text: str, width: int) -> Iterator[tuple[int, int]]:
         start = end
 
 
-def _moves_table(view: "View") -> Table:
-    """The strongest moves of every plan, and the share of the cost that each makes up."""
-    table = Table(title=f"What moved: {view.name}", title_justify="left")
+def _flow_table(view: "View") -> Table:
+    """The largest flows of every plan, and the share of the cost that each makes up."""
+    table = Table(title=f"Largest flows: {view.name}", title_justify="left")
     for name in ("plan", "hyp", "ref"):
         table.add_column(name, overflow="fold")
-    for name in ("mass", "cost", "of the cost"):
+    for name in ("flow", "cost", "share of cost"):
         table.add_column(name, justify="right")
     for plan in view.plans:
         total = float((plan.flow * view.cost).sum())
-        for i, j in _strongest(view, plan):
+        for i, j in _largest_flows(view, plan):
             mass, cost = float(plan.flow[i, j]), float(view.cost[i, j])
             ends = Text(_printable(view.hyp.names[i])), Text(_printable(view.ref.names[j]))
             part = f"{mass * cost / total:.0%}" if total > 0 else "–"
@@ -241,11 +241,11 @@ def _moves_table(view: "View") -> Table:
     return table
 
 
-def _strongest(view: "View", plan: "Plan") -> list[tuple[int, int]]:
-    """The moves of most mass, without those at no cost between units that are in no text."""
+def _largest_flows(view: "View", plan: "Plan") -> list[tuple[int, int]]:
+    """The flows of most mass, without those at no cost between units that are in no text."""
     there = (view.hyp.spans[:, :1] >= 0) & (view.ref.spans[:, 0] >= 0)
     mass = np.where(there | (view.cost > 0), plan.flow, 0.0)
-    order = np.argsort(-mass, axis=None, kind="stable")[:MOVES]
+    order = np.argsort(-mass, axis=None, kind="stable")[:MOST_FLOWS]
     places = [divmod(k, mass.shape[1]) for k in order.tolist()]
     return [place for place in places if mass[place] > 0]
 
@@ -257,8 +257,8 @@ def _matching_text(view: "View") -> Text:
         for name in ("hyp", "ref"):
             matching = view.matching(name, plan)
             lines.append(
-                f"{plan.name}, {name}: {matching.noisy:.0%} of the mass went elsewhere than to the"
-                f" nearest, {matching.incomplete:.0%} nowhere"
+                f"{plan.name}, {name}: {matching.noisy:.0%} of the mass moves elsewhere than to the"
+                f" nearest unit, {matching.incomplete:.0%} is unmatched"
             )
     return Text("\n".join(lines), "dim")
 

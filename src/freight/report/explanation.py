@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from freight.explain.comparison import Comparison
-from freight.explain.explanation import Explanation, Plan, Side, View
+from freight.explain.explanation import Explanation, Plan, Side, View, plan_for_side
 from freight.report.files import render, template_source
 from freight.report.formatting import colour_level, number, percent, round_to_sum, shorten
 from freight.report.heatmaps import Grid, cost_grids, flow_grids
@@ -156,8 +156,8 @@ def _view_content(view: View, hyp: float, ref: float) -> _ViewContent:
         terms=_cost_terms(view, hyp + ref),
         hyp=text_pieces(view.hyp),
         ref=text_pieces(view.ref),
-        additions=_unmatched_phrases(view.hyp),
-        omissions=_unmatched_phrases(view.ref),
+        additions=_unmatched_phrases(view, "hyp"),
+        omissions=_unmatched_phrases(view, "ref"),
         plans=[
             _PlanContent(
                 plan.name, describe_problem(plan.problem), _quality(view, plan), diagram(view, plan)
@@ -276,10 +276,15 @@ def _coloured_piece(side: Side, text: str, units: Array) -> TextPiece:
     )
 
 
-def _unmatched_phrases(side: Side) -> UnmatchedPhrases:
+def _unmatched_phrases(view: View, name: str) -> UnmatchedPhrases:
+    side: Side = getattr(view, name)
     phrases = tuple(dict.fromkeys(side.quote(side.unmatched_units)))
-    mass = percent(float(np.nansum(side.unmatched_mass)))
-    return UnmatchedPhrases(phrases[:_MOST_PHRASES], len(phrases[_MOST_PHRASES:]), mass)
+    plan = plan_for_side(view.plans, name) if view.plans else None
+    if plan is not None and np.isfinite(getattr(plan.problem, name)):
+        share = view.matching(name, plan).incomplete  # as in the caption of the plan
+    else:
+        share = float(np.nansum(side.unmatched_mass))
+    return UnmatchedPhrases(phrases[:_MOST_PHRASES], len(phrases[_MOST_PHRASES:]), percent(share))
 
 
 # Tables of what each unit contributes.

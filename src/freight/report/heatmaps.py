@@ -110,8 +110,8 @@ def _maps(explanation: Explanation) -> Iterator[_Map]:
             yield _map(view, shown, f"{heading}: {name}", "cost", values, largest_value(view.cost))
         for plan in view.plans:
             values = 100 * plan.flow
-            title_of_plan = f"{heading}: flow of {plan.name}, %"
-            yield _map(view, shown, title_of_plan, "flow", values, largest_value(values))
+            flow_title = f"{heading}: flow ({plan.name}), %"
+            yield _map(view, shown, flow_title, "flow", values, largest_value(values))
 
 
 def _costs(view: View) -> dict[str, Array]:

@@ -54,7 +54,7 @@ def write_tune_report(tuned: TuningResult, path: Path) -> None:
         folds=[
             (fold.set, settings_text(fold.settings), decimals(fold.value)) for fold in tuned.folds
         ],
-        legend=_MAPS if _has_maps(tuned) else _STRIPS,
+        legend=_legend(tuned),
         pictures=list(_plots(tuned)),
         parameters=list(tuned.space),
         sets=[one.name for one in tuned.train] if len(tuned.train) > 1 else [],
@@ -102,6 +102,12 @@ def _trial_content(tuned: TuningResult, trial: Trial) -> dict[str, Any]:
         "values": [(decimals(value), value) for value in values],
         "best": trial is tuned.best,
     }
+
+
+def _legend(tuned: TuningResult) -> str:
+    if _has_maps(tuned):
+        return _MAPS if len(tuned.space) > 2 else ""
+    return _STRIPS
 
 
 def _has_maps(tuned: TuningResult) -> bool:

@@ -8,7 +8,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
     head.querySelector("button")?.addEventListener("click", () => {
       const rising = head.ariaSort ? head.ariaSort === "descending" : !numeric;
       const compare = (a, b) => {
-        if (!numeric) return a.localeCompare(b);
+        const numbers = [a, b].every((x) => x !== "" && !isNaN(x));
+        if (!numeric) return numbers ? a - b : a.localeCompare(b);
         if (isNaN(a) || isNaN(b)) return rising ? isNaN(b) - isNaN(a) : isNaN(a) - isNaN(b);
         return a - b;
       };
