@@ -15,6 +15,7 @@ import freight
 from freight.core import pipeline
 from freight.explain.explanation import Explanation
 from freight.report.explanation import text_pieces
+from freight.transport.solvers import solve
 from freight.transport.types import Plans
 
 MOVING = [name for name in freight.list_metrics() if "encoder" in freight.parameters(name)]
@@ -316,11 +317,9 @@ def test_what_is_refused() -> None:
 
 
 def test_a_plan_that_did_not_converge_is_shown_and_flagged(monkeypatch: Any) -> None:
-    whole = pipeline.solve
-
     def unfinished(*data: Any, **options: Any) -> Plans:
-        found = whole(*data, **options)
-        return replace(found, converged=np.zeros_like(found.converged))
+        plans = solve(*data, **options)
+        return replace(plans, converged=np.zeros_like(plans.converged))
 
     monkeypatch.setattr(pipeline, "solve", unfinished)
     found = metric("emd").explain(HYP, REF)

@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 
 import freight
 from freight.core.result import Column, Result
+from freight.core.scorers import Refs
+from freight.core.types import Flag
 from freight.errors import InvalidInput
 from freight.report.corpus import ScoredCorpus, corpus_page, page, write_corpus_report
 from freight.report.segments import extreme_rows, listed_rows
@@ -44,7 +47,7 @@ def toy_corpus(count: int, seed: int = 0) -> ScoredCorpus:
     """So many rows, scored at random by a metric that does not exist."""
     rng = np.random.default_rng(seed)
     scores = {"score": rng.normal(size=count)}
-    flags = [("hyp is empty",) if k % 1000 == 7 else () for k in range(count)]
+    flags = [(Flag("hyp is empty"),) if k % 1000 == 7 else () for k in range(count)]
     column = Column("score", True, 1.0, 0.0)
     result = Result("toy", (column,), scores, np.zeros(count, int), tuple(flags), "toy")
     segments = [
@@ -194,6 +197,28 @@ def test_hostile_texts_stay_texts(open_page: OpenPage) -> None:
         for one in (made, scored(tame, refs[0], names[0]))
     ]
     assert counts[0] == counts[1]
+
+
+class CharacterOverlap:
+    """A scorer with nothing but what a scorer has to have."""
+
+    name = "overlap"
+    columns = (Column("score", True, 1.0, 0.0),)
+
+    def score(self, hyps: Sequence[str], refs: Refs) -> Result:
+        scores = [
+            len({*hyp} & {*ref[0]}) / max(len({*ref[0]}), 1)
+            for hyp, ref in zip(hyps, refs, strict=True)
+        ]
+        return Result.of(self, {"score": np.array(scores)})
+
+
+def test_any_scorer_has_a_page_and_only_some_explain() -> None:
+    scorer = CharacterOverlap()
+    result = scorer.score(GOOD, [[ref] for ref in REFS])
+    text = Elements(page([result], GOOD, REFS, None, [scorer], 2)).text
+    assert "overlap score↑" in text
+    assert "overlap cannot explain its scores: it has no method explain." in text
 
 
 def test_of_many_rows_a_sample_is_listed() -> None:

@@ -130,9 +130,9 @@ def _score_parts(scorer: PipelineScorer, chunk: Chunk) -> list[_ScoredPart]:
     for k, cloud in (each for one in encoded for each in one.clouds(scorer.parts)):
         metric, index = scorer.parts[k], chunk.index
         measures = weigh(metric, cloud)
-        priced = compute_costs(metric, *measures, index)
-        batches = list(priced.batches)
-        scored = add_text_flags(read_scores(metric, replace(priced, batches=batches)), cloud, index)
+        costs = compute_costs(metric, *measures, index)
+        batches = list(costs.batches)
+        scored = add_text_flags(read_scores(metric, replace(costs, batches=batches)), cloud, index)
         parts[k] = _ScoredPart(metric, cloud, measures, batches, index, scored)
     return [parts[k] for k in sorted(parts)]
 
@@ -159,7 +159,7 @@ def _scale(view: View, factor: float) -> View:
     return replace(view, hyp=hyp, ref=ref, weight=abs(factor) * view.weight)
 
 
-# The solve_pairs pair: costs, plans and the attribution of the score, without padding.
+# The solved pair: costs, plans and the attribution of the score, without padding.
 
 
 class _SolvedPair(NamedTuple):
@@ -249,7 +249,7 @@ def _to_array(cost: torch.Tensor, row: int) -> Array:
     return array
 
 
-# The view: the solve_pairs pair with the units' names.
+# The view: the solved pair with the units' names.
 
 
 def _view(

@@ -1,1 +1,1 @@
-"""What people look at: tables for a terminal, plots, and pages that need nothing but a browser."""
+"""Reports for people: tables at the terminal, plots, and pages in one file each."""

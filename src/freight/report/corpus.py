@@ -11,7 +11,7 @@ import numpy as np
 
 from freight.core.pipeline import pair_up
 from freight.core.result import Result
-from freight.core.scorers import PipelineScorer, Refs
+from freight.core.scorers import Refs, Scorer
 from freight.data.corpus import RowOrigins
 from freight.judge.correlation import spearman
 from freight.judge.significance import Interval
@@ -44,14 +44,15 @@ class ScoredCorpus:
 
     `segments` can be iterated again, so that texts need not be kept in memory. `columns` are those
     to show of each metric, by default all; the first is ranked and drawn. `metrics`, if given,
-    explain the scores of the worst and the best segments. `known` are comparisons of systems, one
+    explain the scores of the worst and the best segments; one that is not `Explainable` is shown
+    without explanations. `known` are comparisons of systems, one
     list per metric, if they have been made already.
     """
 
     results: Sequence[Result]
     segments: Iterable[tuple[str, Sequence[str]]]
     places: RowOrigins | None = None
-    metrics: Sequence[PipelineScorer] = ()
+    metrics: Sequence[Scorer] = ()
     columns: Sequence[tuple[str, ...]] = ()
     known: Sequence[Sequence[SystemRanking]] = ()
 
@@ -106,7 +107,7 @@ def page(
     hyps: Sequence[str],
     refs: Refs,
     systems: Sequence[str] | None = None,
-    metrics: Sequence[PipelineScorer] = (),
+    metrics: Sequence[Scorer] = (),
     explain: int = 10,
 ) -> str:
     """The page of a scored corpus as HTML.

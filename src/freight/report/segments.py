@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from freight.core.result import Result
-from freight.core.scorers import PipelineScorer
+from freight.core.scorers import Explainable, Scorer
 from freight.data.corpus import RowOrigins
 from freight.errors import InvalidInput
 from freight.report.formatting import decimals
@@ -144,7 +144,7 @@ def extreme_rows(scores: Array, higher: bool, count: int) -> tuple[list[int], li
 
 
 def explain_rows(
-    metric: PipelineScorer,
+    metric: Scorer,
     column: str,
     texts: Mapping[int, Texts],
     extremes: tuple[list[int], list[int]],
@@ -153,6 +153,8 @@ def explain_rows(
     """HTML fragments by row, the most extreme rows first, and why some or all have none."""
     from freight.report.explanation import fragment
 
+    if not isinstance(metric, Explainable):
+        return {}, f"{metric.name} cannot explain its scores: it has no method explain."
     fragments: dict[int, str] = {}
     for row in (row for pair in zip(*extremes, strict=True) for row in pair):
         if max(map(len, (texts[row][0], *texts[row][1]))) > MOST_EXPLAINED:
