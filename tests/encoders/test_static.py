@@ -3,6 +3,7 @@
 import gzip
 import pickle
 import shutil
+import unicodedata
 from pathlib import Path
 
 import gensim
@@ -169,3 +170,18 @@ def test_word_vectors_have_one_layer_whatever_they_are_distilled_from(name: str)
     """Some encoders are known by name, for which layer of theirs is the best."""
     assert freight.load("std", encoder=f"distilled:{name}").parts[0].layers == (0,)
     assert freight.load("wrd-score", encoder=f"distilled:{name}").layers == (0,)
+
+
+def test_a_word_is_found_whatever_its_case_and_marks(tmp_path: Path) -> None:
+    lines = "4 2\nışık 1 0\nkůň 0 1\nmodl\u0065\u0301 1 1\nstraße 1 2\n"
+    (tmp_path / "v.vec").write_text(lines, encoding="utf-8")
+    vectors = f"static:{tmp_path}/v.vec"
+    turkish = Static(vectors, lang="tr").encode(["IŞIK ışık"], [0])
+    assert turkish.layers[:, 0].tolist() == [[1, 0], [1, 0]]
+    decomposed = unicodedata.normalize("NFD", "Kůň")
+    czech = Static(vectors, lang="cs").encode([f"{decomposed} kůň modl\u0065\u0301"], [0])
+    assert czech.layers[:, 0].tolist() == [[0, 1], [0, 1], [1, 1]]
+    assert czech.ids[0] == czech.ids[1]
+    assert czech.notes == [()]
+    german = Static(vectors, lang="de").encode(["STRASSE Straße"], [0])
+    assert german.notes == [("unknown units 50%",)]  # ß is not undone

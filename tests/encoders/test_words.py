@@ -1,7 +1,9 @@
-"""Texts as words: as the libraries find them, with their places."""
+"""Texts as words with their character spans, sentences and lower case, by language."""
 
 import gzip
 import json
+import sys
+from itertools import pairwise
 from pathlib import Path
 
 import jieba
@@ -10,7 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.tokenize import NLTKWordTokenizer
 
-from freight.encoders.words import chinese, code, english, unicode_words, word_tokenizer
+import freight
+from freight.encoders.words import (
+    chinese,
+    code,
+    english,
+    lowercase,
+    sentence_starts,
+    unicode_words,
+    word_tokenizer,
+)
+from freight.errors import MissingPart
 
 jieba.setLogLevel("WARNING")
 AWKWARD = [
@@ -53,12 +65,77 @@ def test_chinese_keeps_chinese_characters() -> None:
 
 
 def test_code_takes_identifiers_apart() -> None:
-    found = code("getHTTPResponse_code2(fooBar, XMLParser)").texts
-    assert found == ["get", "http", "response", "code", "2", "foo", "bar", "xml", "parser"]
+    words = code("getHTTPResponse_code2(fooBar, XMLParser)").texts
+    assert words == ["get", "http", "response", "code", "2", "foo", "bar", "xml", "parser"]
 
 
 def test_other_languages_break_where_unicode_does() -> None:
-    found = unicode_words("L'été à 3.5 %, здравствуй-мир!").texts
-    assert found == ["L'été", "à", "3.5", "%", ",", "здравствуй", "-", "мир", "!"]
+    words = unicode_words("L'été à 3.5 %, здравствуй-мир!").texts
+    assert words == ["L'été", "à", "3.5", "%", ",", "здравствуй", "-", "мир", "!"]
     assert word_tokenizer("de") is unicode_words
     assert word_tokenizer(None) is word_tokenizer("en") is english
+
+
+WORDS = {
+    "de": ("„Straßenbahn“, sagte sie – 3,5 % mehr.", "„ Straßenbahn “ , sagte sie – 3,5 % mehr ."),
+    "cs": ("Řekl: „Přijďte v 10.30!“", "Řekl : „ Přijďte v 10.30 ! “"),
+    "ru": ("Он сказал: «ёж №5».", "Он сказал : « ёж № 5 » ."),
+    "fi": ("Äiti, EU:n pöydällä.", "Äiti , EU:n pöydällä ."),
+    "tr": ("Türkiye'nin ışığı yandı.", "Türkiye'nin ışığı yandı ."),
+    "ar": ("قال: «نعم؟» في ٢٠٢٤، مُحَمَّدٌ.", "قال : « نعم ؟ » في ٢٠٢٤ ، مُحَمَّدٌ ."),
+    "hi": ("यह किताब है।", "यह किताब है ।"),
+    "zh": ("他说：“今天天气很好。”GDP", "他 说 今天天气 很 好"),
+    "ja": ("私は東京タワーへ行きました。", "私 は 東京 タワー へ 行き まし た 。"),
+}
+
+
+@pytest.mark.parametrize("lang", WORDS)
+def test_words_and_where_they_stand(lang: str) -> None:
+    text, words = WORDS[lang]
+    tokens = word_tokenizer(lang)(text)
+    assert tokens.texts == words.split()
+    assert [text[a:b] for a, b in zip(tokens.start, tokens.end, strict=True)] == tokens.texts
+
+
+def test_japanese_of_any_length_with_half_characters() -> None:
+    text = "東京" * 30_000 + "\ud800 タワー"
+    tokens = word_tokenizer("ja")(text)
+    assert tokens.texts.count("東京") >= 29_990
+    assert tokens.texts[-1] == "タワー"
+    assert tokens.end[-1] == len(text)
+
+
+def test_japanese_says_what_found_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "v.vec").write_text("1 2\n東京 1 0\n", encoding="utf-8")
+    signature = freight.load("wmd", encoder=f"static:{tmp_path}/v.vec", lang="ja").signature
+    assert "ja(SudachiPy" in signature
+    monkeypatch.setitem(sys.modules, "sudachipy", None)
+    monkeypatch.delattr("freight.encoders.words._THREAD.sudachi")
+    with pytest.raises(MissingPart, match=r"pip install 'freight\[ja\]'"):
+        word_tokenizer("ja")("東京")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("هل أنت متأكد؟ نعم.", ["هل أنت متأكد؟ ", "نعم."]),
+        ("„Komm!“ Er ging.", ["„Komm!“ ", "Er ging."]),
+        ("«Стой!» Он ушёл.", ["«Стой!» ", "Он ушёл."]),
+        ("他说：“好。”我走了。", ["他说：“好。”", "我走了。", ""]),
+        ("「本当？」彼は笑った。", ["「本当？」", "彼は笑った。", ""]),
+        ("यह है। ठीक है।", ["यह है। ", "ठीक है।"]),
+    ],
+)
+def test_sentences_end_by_the_marks_of_the_script(text: str, sentences: list[str]) -> None:
+    starts = [*sentence_starts(text), len(text)]
+    assert [text[a:b] for a, b in pairwise(starts)] == sentences
+
+
+def test_lower_case_by_language() -> None:
+    assert lowercase("IŞIK İYİ", "tr") == "ışık iyi"
+    assert lowercase("DIŞ", "az") == "dış"
+    assert lowercase("IS", "de") == "is"
+    assert lowercase("Straße", "de") == "straße"
+    assert lowercase("ΟΔΟΣ", "el") == "οδος"[:-1] + "ς"

@@ -1,76 +1,31 @@
-"""Which language texts are in, by their script and their little words: roughly, and offline."""
+"""Which language texts are in (py3langid, offline), and what to do where an encoder lacks it."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterable
 from functools import cache
-from importlib import resources
 from itertools import islice
+from typing import Any
 
 AUTO = "auto"
-SAMPLE = 500
-"""Texts that are looked at."""
 UNKNOWN = 0.3
-"""The share of unknown units from which on it is worth a warning."""
-_KANA = 0.05
-"""The share of kana from which on Chinese characters are Japanese."""
+"""The share of unknown units from which on there is a warning."""
 
-_SCRIPTS = {  # the first and the last letter of each script that says much of the language
-    "Latin": ("A", "ɏ"),
-    "Greek": ("Ͱ", "Ͽ"),
-    "Cyrillic": ("Ѐ", "ԯ"),
-    "Armenian": ("԰", "֏"),
-    "Hebrew": ("֐", "׿"),
-    "Arabic": ("؀", "ۿ"),
-    "Devanagari": ("ऀ", "ॿ"),
-    "Bengali": ("ঀ", "৿"),
-    "Tamil": ("஀", "௿"),
-    "Thai": ("฀", "๿"),
-    "Georgian": ("Ⴀ", "ჿ"),
-    "Kana": ("ぁ", "ヿ"),
-    "Han": ("一", "\u9fff"),
-    "Hangul": ("가", "힣"),
-}
-_ALONE = {
-    "Greek": "el",
-    "Armenian": "hy",
-    "Hebrew": "he",
-    "Devanagari": "hi",
-    "Bengali": "bn",
-    "Tamil": "ta",
-    "Thai": "th",
-    "Georgian": "ka",
-    "Kana": "ja",
-    "Han": "zh",
-    "Hangul": "ko",
-}
+_MIN_CONFIDENCE = 0.15
+_SAME_SETTINGS = {"wuu": "zh", "yue": "zh"}
+"""Languages written like another one, whose settings and tokenizer they share."""
 
 
-def detect(texts: Iterable[str]) -> str | None:
-    """The code of the language that most of the texts seem to be in; nothing where nothing shows.
-
-    Where a script is one language's, that is it; where it is many languages', the one whose little
-    words are there most often. Only the first texts are looked at.
-    """
-    sample = "\n".join(islice(texts, SAMPLE))
-    script = _script(sample)
-    if script is None or script in _ALONE:
-        return _ALONE.get(script or "")
-    words = Counter(re.findall(r"[^\W\d_]+", sample.lower()))
-    little = _little_words()[script]
-    owners = Counter(word for several in little.values() for word in several)
-    found = {  # a word counts less where several languages have it
-        lang: sum(words[word] / owners[word] for word in several)
-        for lang, several in little.items()
-    }
-    best = max(found, key=lambda lang: found[lang])
-    return best if found[best] else None
+def detect(texts: Iterable[str], sample: int = 500) -> str | None:
+    """The ISO 639 code of the language of the first texts; nothing if they show none."""
+    lang, confidence = _identifier().classify("\n".join(islice(texts, sample)))
+    if confidence < _MIN_CONFIDENCE or lang == "zxx":  # zxx: no linguistic content
+        return None
+    return _SAME_SETTINGS.get(lang, lang)
 
 
 def vocabulary_note(encoder: str, texts: Iterable[str]) -> str:
-    """That an encoder does not know the texts, what they look like, and what to do."""
+    """A warning that texts are unknown to an encoder, with their language and a cure."""
     lang = detect(texts)
     known = {"zh": "bert-base-chinese"}.get(lang or "", "xlm-roberta-base")
     cure = f"encoder {known}, or vectors of that language, static:FILE with lang {lang}"
@@ -84,27 +39,9 @@ def vocabulary_note(encoder: str, texts: Iterable[str]) -> str:
     )
 
 
-def _script(sample: str) -> str | None:
-    """The script of most letters; Han with some kana is Kana."""
-    letters = "".join(re.findall(r"[^\W\d_]", sample))
-    counts = {name: _count(letters, *bounds) for name, bounds in _SCRIPTS.items()}
-    both = counts["Han"] + counts["Kana"]
-    if counts["Kana"] > _KANA * both:
-        counts["Kana"], counts["Han"] = both, 0
-    best = max(counts, key=lambda name: counts[name])
-    return best if counts[best] else None
-
-
-def _count(letters: str, first: str, last: str) -> int:
-    return sum(first <= letter <= last for letter in letters)
-
-
 @cache
-def _little_words() -> dict[str, dict[str, list[str]]]:
-    """By script and language."""
-    found: dict[str, dict[str, list[str]]] = {}
-    text = resources.files("freight.data").joinpath("languages.txt").read_text("utf-8")
-    for line in text.splitlines():
-        script, lang, *words = line.split()
-        found.setdefault(script, {})[lang] = words
-    return found
+def _identifier() -> Any:
+    """Loaded on first use, which takes about a second."""
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
