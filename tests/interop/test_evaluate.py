@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import freight
 from freight.cli import app
-from freight.interop.evaluate_cards import Description, module_files, write_module
+from freight.interop.evaluate import MetricCard, module_files, write_module
 
 HYPS = ["a cat sat on the mat", "the dog", "rain fell all day", "it was late"]
 REFS = ["a cat sat", "the old dog", "it rained all day", "it was late"]
@@ -37,7 +37,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def module(home: Path, name: str, *configuration: str, **settings: Any) -> Any:
     light = {"encoder": "hashed"} if name in TRANSPORT else {}
-    folder = home / Description(name).slug
+    folder = home / MetricCard(name).slug
     if not folder.exists():
         write_module(home, name)
     return evaluate.load(str(folder), *configuration, **{**light, **settings})
@@ -117,7 +117,7 @@ def test_mistakes_of_loading(home: Path) -> None:
 
 @pytest.mark.parametrize("name", ["lazy-emd", "std", "chrf++", "s+wms"])
 def test_the_card_is_true(home: Path, name: str) -> None:
-    about = Description(name)
+    about = MetricCard(name)
     module(home, name)
     card = (home / about.slug / "README.md").read_text(encoding="utf-8")
     matter, body = re.fullmatch(r"---\n(.*?)\n---\n(.*)", card, re.DOTALL).groups()
@@ -132,7 +132,7 @@ def test_the_card_is_true(home: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in freight.list_metrics() if name != "meteor"])
 def test_every_metric_can_be_described(name: str) -> None:
-    about = Description(name)
+    about = MetricCard(name)
     files = module_files(about)
     assert set(files) == {f"{about.slug}.py", "app.py", "requirements.txt", "README.md"}
     assert about.slug.isidentifier()

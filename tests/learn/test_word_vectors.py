@@ -170,6 +170,14 @@ def test_a_function_takes_the_texts_of_a_file(tmp_path: Path) -> None:
     assert corpus.origin["take"].endswith(":titles")
 
 
+def test_a_mistake_in_a_function_is_one_line_with_its_line_number(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def texts(content):\n    return content.nothing\n")
+    (tmp_path / "notes.txt").write_text("a b\n")
+    with pytest.raises(freight.InvalidInput, match=r"mine\.py, line 2: AttributeError") as caught:
+        learn.read_corpus([str(tmp_path / "notes.txt")], f"{tmp_path}/mine.py:texts")
+    assert "\n" not in str(caught.value)
+
+
 def test_names_of_a_small_program(tmp_path: Path) -> None:
     """WRDScore's experiment in small: names without a word in common, closer than ROUGE can see."""
     things, doors = ("size", "count", "length"), ("door", "gate", "hatch")

@@ -153,7 +153,7 @@ def evaluate(
     ] = None,
 ) -> None:
     """Write one folder per metric for Hugging Face evaluate: a module, its card, requirements."""
-    from freight.interop.evaluate_cards import write_module
+    from freight.interop.evaluate import write_module
 
     for name in metric or freight.list_metrics():
         try:

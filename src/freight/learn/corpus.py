@@ -8,7 +8,6 @@ user's own extracts from a file.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import shutil
 import sys
 import tempfile
@@ -20,7 +19,6 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from itertools import count
 from pathlib import Path, PurePosixPath
-from types import ModuleType
 from typing import IO, Any
 
 import numpy as np
@@ -29,6 +27,7 @@ from freight.core.types import Progress
 from freight.data.files import decode_lines, lines
 from freight.encoders.words import word_tokenizer
 from freight.errors import InvalidInput
+from freight.metrics.extensions import blame, load_file
 from freight.transport.types import Array
 
 CHUNK = 2**20
@@ -267,17 +266,14 @@ def _load_function(name: str) -> Extract:
     path, colon, function = name.rpartition(":")
     if not colon or not path.endswith(".py"):
         raise InvalidInput(f"take={name!r}; there is {', '.join(_BUILT_IN)}, or FILE.py:FUNCTION")
-    extract = getattr(_load_file(path), function, None)
+    extract = getattr(load_file(path), function, None)
     if not callable(extract):
         raise InvalidInput(f"{path} has no function {function!r} to take texts with")
-    return extract
 
+    def extract_or_blame(content: str) -> list[str]:
+        try:
+            return list(extract(content))
+        except Exception as error:
+            raise InvalidInput(blame(error) or f"{name}: {error!r}") from error
 
-def _load_file(path: str) -> ModuleType:
-    """The module of a file, under a private name that hides no package."""
-    spec = importlib.util.spec_from_file_location("_freight_take", path)
-    if spec is None or spec.loader is None or not Path(path).is_file():
-        raise InvalidInput(f"the file {path} cannot be read: there is none")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return extract_or_blame

@@ -90,7 +90,7 @@ export class Chooser {
     const depth = this.encoders.find((one) => one.name === chosen).depth;
     const every = Array.from({ length: depth + 1 }, (_, k) => [String(k), k === 0 ? "0 (embeddings)" : String(k)]);
     const several = depth > 1 ? [["all", "all"], [`-${Math.min(5, depth)}:`, `the last ${Math.min(5, depth)}`]] : [];
-    const layer = this.list("layer", "Layer", [["", "the metric’s default"], ...every, ...several], String(this.layer ?? ""), (value) => {
+    const layer = this.list("layer", "Layer", [["", "default"], ...every, ...several], String(this.layer ?? ""), (value) => {
       this.layer = value === "" ? null : /^\d+$/.test(value) ? Number(value) : value;
     });
     return make("div", { class: "pair" }, encoder, layer);
