@@ -13,6 +13,7 @@ import pytest
 
 BOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 NUMBER = re.compile(r"-?\d+\.\d+")
+AS_IN_A_KERNEL = ("display.width", 80, "display.max_columns", 20)
 RESULT = re.compile(r"^Out\[\d+\]:", re.MULTILINE)
 
 
@@ -29,13 +30,14 @@ def computed_outputs(book: Any) -> list[str]:
     from IPython.utils.capture import capture_output
     from traitlets.config import Config
 
+    pandas = pytest.importorskip("pandas", reason="pandas is an extra")
     config = Config({"HistoryManager": {"enabled": False}})
     make: Any = InteractiveShell
     shell = make(config=config, user_module=ModuleType("notebook"))
     outputs = []
     for cell in book["cells"]:
         if cell["cell_type"] == "code":
-            with capture_output() as captured:
+            with pandas.option_context(*AS_IN_A_KERNEL), capture_output() as captured:
                 shell.run_cell("".join(cell["source"])).raise_error()
             outputs += [part for part in RESULT.split(captured.stdout) if part.strip()]
     return outputs
