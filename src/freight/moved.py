@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -26,8 +26,7 @@ MOVED = {
     "encoding": "encoders",
     "encoding.words": "encoders.words",
     "explanations": "explain.explanation",
-    "features": "learn.text_features",
-    "interop.cards": "interop.evaluate",
+    "interop.cards": "interop.evaluate_cards",
     "judge.cache": "judge.scores",
     "judge.grid": "judge.search",
     "judge.paired": "judge.systems",
@@ -55,7 +54,24 @@ MOVED = {
 }
 """By old module, the module that has most of its names."""
 
-RENAMED: dict[str, str] = {}
+RENAMED = {
+    "data.judgements.read_judgements": "data.judgement_files.read_judgements",
+    "data.places.Places": "data.corpus.RowOrigins",
+    "encoding.encoders": "encoders.list_encoders",
+    "encoding.words.tokeniser": "encoders.words.word_tokenizer",
+    "judge.error.scaled": "judge.error.rescale",
+    "judge.grid.Choice": "judge.search.Choices",
+    "judge.paired.against_first": "judge.systems.compare_with_baseline",
+    "judge.sample.draw": "judge.annotation.draw_sample",
+    "judge.significance.bootstrap": "judge.significance.bootstrap_interval",
+    "judge.significance.permutation": "judge.significance.permutation_test",
+    "judge.significance.williams_matrix": "judge.significance.williams_p_values",
+    "judge.standings.standings": "judge.systems.rank_systems",
+    "pictures.Pictured": "explain.explanation.Drawable",
+    "rehearsal.Memories": "core.sweep_cache.SharedEncodings",
+    "rehearsal.Rehearsal": "core.sweep_cache.SweepCache",
+    "solvers.barycenter": "transport.barycenters.barycenter",
+}
 """By old module and name, the full new name where that differs."""
 
 
@@ -92,6 +108,22 @@ class _Alias(Loader):
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(import_module(home), renamed)
+
+
+def old_names(module: str) -> Callable[[str], Any]:
+    """A module's `__getattr__` for names of its own that have changed."""
+    path = module.removeprefix("freight.")
+
+    def look_up(name: str) -> Any:
+        new = RENAMED.get(f"{path}.{name}")
+        if new is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        message = f"{module}.{name} is called freight.{new} now; the old name goes in the next"
+        warnings.warn(f"{message} minor release", FutureWarning, stacklevel=2)
+        home, _, renamed = f"freight.{new}".rpartition(".")
+        return getattr(import_module(home), renamed)
+
+    return look_up
 
 
 def _importer() -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from freight import moved
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -249,3 +250,6 @@ def _equal_texts(kept: list[Output], preferences: Array) -> list[str]:
     if not count:
         return []
     return [f"in {count} of {len(preferences)} preferences the two texts are the same"]
+
+
+__getattr__ = moved.old_names(__name__)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
+from freight import moved
 from freight.errors import InvalidInput
 from freight.judge.levels import LevelSample, Mean
 from freight.judge.significance import Interval, bootstrap_interval, bootstrap_values
@@ -130,3 +131,6 @@ def _errors(metric: Array, human: Array, kind: str) -> Array:
     human = np.asarray(human, np.float64)
     sample = LevelSample.of(np.flatnonzero(~np.isnan(human)), len(human), None, None)
     return np.abs(sample.scores(metric)[0] - human[sample.rows]) ** POWERS[kind]
+
+
+__getattr__ = moved.old_names(__name__)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
+from freight import moved
 from freight.errors import InvalidInput
 from freight.judge.correlation import Correlation, correlation_matrix
 from freight.judge.levels import Draws, LevelSample, Statistic, estimate
@@ -215,3 +216,6 @@ def _check(sample: LevelSample, over: str, resamples: int) -> None:
     segments, systems = (side.size for side in sample.once)
     if (over == "systems" and systems < 2) or (over == "inputs" and segments < 2):
         raise InvalidInput(f"over={over!r} needs at least two {over}; there is one")
+
+
+__getattr__ = moved.old_names(__name__)
