@@ -279,3 +279,9 @@ def test_errors_of_others_are_not_blamed_on_a_file() -> None:
     with pytest.raises(ValueError, match="invalid literal") as raised:
         int("x")
     assert extensions.blame(raised.value) is None
+
+
+def test_the_file_of_the_guide_is_the_example() -> None:
+    root = Path(__file__).parents[2]
+    example = (root / "examples/own_metric.py").read_text("utf-8")
+    assert f"```python\n{example}```" in (root / "docs/own-metric.md").read_text("utf-8")

@@ -398,3 +398,13 @@ def test_folders_of_encoders_are_not_told() -> None:
         load_encoders(["hashed", "hashed=one-hot"], 256)
     with pytest.raises(freight.InvalidInput, match="there is no folder"):
         load_encoders(["/nowhere/at/all"], 256)
+
+
+def test_a_metric_of_ones_own_is_offered_by_its_name() -> None:
+    own = ["examples/own_metric.py:reach"]
+    models = ServedModels(load_encoders(["hashed"], 256), own_metrics=own)
+    with served(models) as client:
+        offered = {one["name"]: one for one in client.get("/api/metrics").json()["metrics"]}
+        assert [c["name"] for c in offered["reach"]["columns"]] == ["objective", "transport"]
+        [answer] = ask(client, pairs=PAIRS, metrics=[{"name": "reach"}])["metrics"]
+        assert answer["scores"]["objective"][2] == pytest.approx(0.0, abs=1e-3)

@@ -48,6 +48,15 @@ class ModelOptions:
             autocompletion=encoders,
         ),
     ] = None
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-m",
+            "--metric",
+            metavar="FILE.py:NAME",
+            help="Offer a metric of your own; may be repeated.",
+        ),
+    ] = None
     idf: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Texts, one per line, to fit IDF on.")
     ] = None
@@ -104,6 +113,6 @@ def serve_command(access: AccessOptions, models: ModelOptions, limits: LimitOpti
     placement = given(device=models.device, dtype=models.dtype)
     loaded = load_encoders(models.encoder or (), models.budget, **placement)
     texts = [line.rstrip("\r\n") for line in lines(models.idf)] if models.idf else []
-    served = ServedModels(loaded, texts, models.memory * 2**20)
+    served = ServedModels(loaded, texts, models.memory * 2**20, models.metric or ())
     bounds = Limits(**vars(limits))
     run_service(served, allowed, bounds, access.host, access.port, models.threads)
