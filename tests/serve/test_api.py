@@ -403,7 +403,7 @@ def test_folders_of_encoders_are_not_told() -> None:
 def test_a_metric_of_ones_own_is_offered_by_its_name() -> None:
     own = ["examples/own_metric.py:reach"]
     models = ServedModels(load_encoders(["hashed"], 256), own_metrics=own)
-    with served(models) as client:
+    with open_client(models) as client:
         offered = {one["name"]: one for one in client.get("/api/metrics").json()["metrics"]}
         assert [c["name"] for c in offered["reach"]["columns"]] == ["objective", "transport"]
         [answer] = ask(client, pairs=PAIRS, metrics=[{"name": "reach"}])["metrics"]
