@@ -26,7 +26,7 @@ MOVED = {
     "encoding": "encoders",
     "encoding.words": "encoders.words",
     "explanations": "explain.explanation",
-    "interop.cards": "interop.evaluate_cards",
+    "interop.cards": "interop.evaluate",
     "judge.cache": "judge.scores",
     "judge.grid": "judge.search",
     "judge.paired": "judge.systems",
@@ -97,7 +97,7 @@ class _Alias(Loader):
             f"freight.{self.name} has moved to freight.{MOVED[self.name]}; the old path goes in the"
             " next minor release",
             FutureWarning,
-            stacklevel=_importer(),
+            stacklevel=2,
         )
         vars(module)["__getattr__"] = self._look_up
 
@@ -124,14 +124,6 @@ def old_names(module: str) -> Callable[[str], Any]:
         return getattr(import_module(home), renamed)
 
     return look_up
-
-
-def _importer() -> int:
-    """How many frames up the line is that imports: the first outside the import system."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and (level == 1 or "importlib" in frame.f_code.co_filename):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def install() -> None:
