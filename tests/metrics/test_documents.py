@@ -90,7 +90,7 @@ def test_the_sentence_nobody_wrote_is_an_omission() -> None:
     view = found.views[0]
     assert view.name == "sentences"
     assert view.hyp.names == tuple(parts(HYP))
-    total = found.base + view.hyp.shares.sum() + view.ref.shares.sum()
+    total = found.base + view.hyp.contributions.sum() + view.ref.contributions.sum()
     assert total == pytest.approx(found.score, abs=1e-12)
     assert found.score == metric.score([HYP], [found.references[0]])["objective"][0]
 
