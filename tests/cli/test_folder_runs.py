@@ -172,6 +172,7 @@ def test_a_mistake_is_one_clear_line(
 
 # The program itself; before the fourth shard it creates a file and waits for ever.
 INTERRUPTED = """
+import signal
 import time
 from pathlib import Path
 from freight.cli import main
@@ -184,6 +185,7 @@ def finish_or_wait(self, shard, results):
             time.sleep(0.01)
     return finish(self, shard, results)
 ShardTask._finish = finish_or_wait
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a shell
 main()
 """
 
