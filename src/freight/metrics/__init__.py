@@ -47,9 +47,9 @@ def load(
     given = declaration.check_names(settings)
     if preset is not None:
         given = {**preset_settings(name, preset), **given}
-    led = given.pop("column", None) if column is None else column
+    preset_column = given.pop("column", None)
     scorer: PipelineScorer = declaration(**given)
-    return with_primary_column(scorer, led)
+    return with_primary_column(scorer, preset_column if column is None else column)
 
 
 def find_metric(name: str) -> Declaration[..., Any]:
