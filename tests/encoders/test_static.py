@@ -182,6 +182,6 @@ def test_a_word_is_found_whatever_its_case_and_marks(tmp_path: Path) -> None:
     czech = Static(vectors, lang="cs").encode([f"{decomposed} kůň modl\u0065\u0301"], [0])
     assert czech.layers[:, 0].tolist() == [[0, 1], [0, 1], [1, 1]]
     assert czech.ids[0] == czech.ids[1]
-    assert czech.notes == [()]
+    assert czech.flags == [()]
     german = Static(vectors, lang="de").encode(["STRASSE Straße"], [0])
-    assert german.notes == [("unknown units 50%",)]  # ß is not undone
+    assert german.flags == [("unknown units 50%",)]  # ß is not undone
