@@ -10,8 +10,8 @@ from pydantic import Field
 
 import freight
 from freight.core import readouts, units
-from freight.core.types import Cloud, Encoder, Pairs, Progress
-from freight.core.weightings import Measures, measures
+from freight.core.types import Cloud, Encoder, Measures, Pairs, Progress
+from freight.core.weightings import measures
 from freight.metrics.parameter_types import EncoderName
 
 

@@ -12,6 +12,7 @@ import argparse
 import os
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -81,15 +82,15 @@ def train_embeddings(
     arguments: argparse.Namespace, folder: Path, console: Console
 ) -> Iterator[tuple[str, Path]]:
     """The paper's embeddings (a) and (b), and (b) as the released code trains it."""
-    sources: dict[str, str] = {"lang": "code", "glob": "*.java", "encoding": arguments.encoding}
-    names = learn.read_corpus(arguments.java, method_names, **sources)
+    read_java = partial(learn.read_corpus, lang="code", glob="*.java", encoding=arguments.encoding)
+    names = read_java(arguments.java, method_names)
     console.print(f"{names.texts:,} method names, {names.tokens:,} words")
     learn.cooccurrence(names).save(folder / "names-cooccurrence.kv")
     yield "(a) co-occurrence, names", folder / "names-cooccurrence.kv"
     learn.word2vec(names, threads=arguments.threads).save(folder / "names-word2vec.kv")
     yield "(b) Word2Vec, names", folder / "names-word2vec.kv"
     if arguments.files:
-        whole = learn.read_corpus(arguments.java, "files", **sources)
+        whole = read_java(arguments.java, "files")
         console.print(f"{whole.texts:,} whole files, {whole.tokens:,} words")
         learn.word2vec(whole, threads=arguments.threads).save(folder / "files-word2vec.kv")
         yield "(b) Word2Vec, whole files", folder / "files-word2vec.kv"

@@ -30,7 +30,7 @@ def cloud(
                 spans.append((start, place, part.startswith("##")))
             names.append(plain.lower())
     known = {name: k for k, name in enumerate(dict.fromkeys(names))}
-    start, end, continued = (np.array(x) for x in zip(*spans, strict=True))
+    starts, ends, continued = (np.array(x) for x in zip(*spans, strict=True))
     counts = [len(parts) for parts in words]
     flat = [vector for one in vectors for vector in one]
     kind = np.array([k for one in kinds for k in one] if kinds else [0] * len(names), np.uint8)
@@ -39,7 +39,7 @@ def cloud(
         layers=torch.tensor(flat, dtype=torch.float32)[:, None, :],
         offsets=np.concatenate(([0], np.cumsum(counts))),
         ids=np.array([known[name] for name in names]),
-        places=UnitSpans(lambda: Spans(start, end, continued.astype(bool))),
+        places=UnitSpans(lambda: Spans(starts, ends, continued.astype(bool))),
         kind=kind,
         windowed=np.zeros(len(texts), bool),
         halved=np.zeros(len(texts), bool),

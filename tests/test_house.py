@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 import freight
 
 PACKAGE = Path(freight.__file__).parent
@@ -38,7 +36,6 @@ def test_no_module_is_too_long_to_read() -> None:
     assert {name: size for name, size in sizes.items() if size > LINES} == {}
 
 
-@pytest.mark.xfail(strict=True, reason="four names are still there twice")
 def test_a_class_name_means_one_thing() -> None:
     nodes = [node for tree in modules().values() for node in ast.walk(tree)]
     names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
@@ -74,7 +71,6 @@ def _is_package(path: Path) -> bool:
     return (path / "__init__.py").exists()
 
 
-@pytest.mark.xfail(strict=True, reason="some modules still speak the old dialect")
 def test_the_words_are_those_of_the_field() -> None:
     names, prose = {}, {}
     for name, tree in modules().items():

@@ -5,6 +5,7 @@ import itertools
 import json
 import zipfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +71,9 @@ def test_half_the_singular_vectors_in_closed_form() -> None:
     assert found.words == ("a", "b", "c")
     quarter = found.vectors @ found.vectors.T * 4
     np.testing.assert_allclose(quarter, [[2, 0, 0], [0, 1, 1], [0, 1, 1]], atol=1e-6)
-    assert found.nearest("b") == [("c", pytest.approx(1)), ("a", pytest.approx(0, abs=1e-6))]
+    neighbours, similarities = zip(*found.nearest("b"), strict=True)
+    assert neighbours == ("c", "a")
+    assert similarities == (pytest.approx(1), pytest.approx(0, abs=1e-6))
     assert (found.vectors[np.abs(found.vectors).argmax(axis=0), [0, 1]] > 0).all()
 
 
@@ -201,7 +204,7 @@ def test_names_of_a_small_program(tmp_path: Path) -> None:
         assert far == pytest.approx(0, abs=1e-5)
 
 
-WRONG = {
+WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "no words": (lambda: learn.pack_texts(["", " "]), "the corpus has no words"),
     "rare": (lambda: learn.pack_texts(["a b"], min_count=2), "lower --min-count"),
     "few words": (lambda: learn.cooccurrence(learn.pack_texts(["a b"]), 3), "2 words cannot"),

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,12 @@ def test_every_flipped_bit_of_a_record_is_noticed() -> None:
 
 def manifest(**fields: object) -> Manifest:
     file = {"name": "in.jsonl", "ending": ".jsonl", "bytes": 3, "sha256": "ab"}
-    reading = {"encoding": "utf-8", "hyp_column": None, "ref_columns": [], "systems": 1}
+    reading: dict[str, object] = {
+        "encoding": "utf-8",
+        "hyp_column": None,
+        "ref_columns": [],
+        "systems": 1,
+    }
     plain = Manifest(
         version="1.0",
         input={"files": [file], **reading},
@@ -59,9 +65,21 @@ def test_shards_have_numbers_of_equal_length() -> None:
 
 def test_the_identity_is_that_of_the_scores() -> None:
     moved = {**manifest().input, "files": [{**manifest().input["files"][0], "name": "moved"}]}
-    for same in ({"device": "GPU"}, {"libraries": {}}, {"complete": True}, {"input": moved}):
+    unchanged: list[dict[str, Any]] = [
+        {"device": "GPU"},
+        {"libraries": {}},
+        {"complete": True},
+        {"input": moved},
+    ]
+    for same in unchanged:
         assert manifest(**same).identity == manifest().identity
-    for other in ({"version": "1.1"}, {"shard": 11}, {"format": "csv"}, {"metrics": []}):
+    changed: list[dict[str, Any]] = [
+        {"version": "1.1"},
+        {"shard": 11},
+        {"format": "csv"},
+        {"metrics": []},
+    ]
+    for other in changed:
         assert manifest(**other).identity != manifest().identity
 
 

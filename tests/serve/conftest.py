@@ -15,6 +15,7 @@ import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
+from freight.core.pipeline import score_together
 from freight.serve import worker as worker_module
 from freight.serve.access import Access
 from freight.serve.app import create_app
@@ -105,7 +106,7 @@ class Gate:
 @pytest.fixture
 def scoring_gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     """Scoring waits until the test lets it go on."""
-    gate = Gate(worker_module.score_together)
+    gate = Gate(score_together)
     monkeypatch.setattr(worker_module, "score_together", gate)
     yield gate
     gate.opened.set()

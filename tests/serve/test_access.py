@@ -84,7 +84,7 @@ def test_the_token(closed: TestClient) -> None:
         "Bearer",
         "Bearer \xe9",
     ):
-        headers = {} if header is None else {"Authorization": header.encode("latin-1")}
+        headers = {} if header is None else {b"Authorization": header.encode("latin-1")}
         for path in ("/api/metrics", "/metrics"):
             answer = closed.get(path, headers=headers)
             assert answer.status_code == 401, header

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import freight
+from freight.core.pipeline import score_together
 from freight.core.types import Segment
 from freight.encoders.hashed import Hashed
 from freight.serve import worker as worker_module
@@ -131,12 +132,10 @@ def test_metrics_over_one_encoder_share_one_encoding(
 
 
 def test_one_bad_request_fails_alone(few: ServedModels, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = worker_module.score_together
-
     def fail_on_poison(scorers: Any, hyps: Any, refs: Any) -> Any:
         if "poison" in hyps:
             raise RuntimeError("broken")
-        return honest(scorers, hyps, refs)
+        return score_together(scorers, hyps, refs)
 
     monkeypatch.setattr(worker_module, "score_together", fail_on_poison)
     requested = [few.requested_metric("emd")]

@@ -111,6 +111,7 @@ def judge_command(
     for path in output.output or ():
         _check_output(path)
     import freight
+    from freight.core.scorers import adapt
     from freight.judge import ScoreCache
     from freight.judge import judge as judge_metrics
     from freight.judge.scores import load_stored_scores
@@ -125,7 +126,7 @@ def judge_command(
         choice = MetricChoice(metrics.names, settings, encoder)
         requested = choice.load(_references(sets, settings.lang), every_column=False)
     requested += [
-        SelectedMetric(load_stored_scores(path, sets), ("score",)) for path in metrics.stored
+        SelectedMetric(adapt(load_stored_scores(path, sets)), ("score",)) for path in metrics.stored
     ]
     with progress_bar(sum(map(len, sets))) as progress:
         judged = judge_metrics(

@@ -88,7 +88,7 @@ def score_stream(
     scorers = [adapt(metric) for metric in metrics]
     parts = [part for scorer in scorers for part in scorer.parts]
     ends = list(accumulate(len(scorer.parts) for scorer in scorers))
-    meter = _Meter(progress)
+    meter = _ProgressMeter(progress)
     for chunk, scored in _scored_chunks(parts, segments, size or ChunkSize(), meter.of):
         meter.finish(chunk)
         yield [
@@ -116,7 +116,7 @@ def _scored_chunks(
         yield chunk, score_chunk(metrics, chunk, progress_of(chunk))
 
 
-class _Meter:
+class _ProgressMeter:
     """Reports segments, whatever the encoders report, and the rest of a chunk when it is done."""
 
     def __init__(self, progress: Progress | None) -> None:

@@ -40,7 +40,7 @@ class SpecialTokens(NamedTuple):
         return len(self.opening) + len(self.closing)
 
 
-class Windows(NamedTuple):
+class PackedWindows(NamedTuple):
     """Windows packed end to end.
 
     `ids` are token ids, special ones included; `units` is the unit of each token in the cloud (-1
@@ -78,11 +78,13 @@ class TokenBatch(NamedTuple):
     position: Array
 
 
-def split_into_windows(ids: Array, offsets: Array, special: SpecialTokens, limit: int) -> Windows:
+def split_into_windows(
+    ids: Array, offsets: Array, special: SpecialTokens, limit: int
+) -> PackedWindows:
     """Split packed texts into windows of at most `limit` tokens, special ones included."""
     units = np.arange(len(ids))
     if (np.diff(offsets) <= limit).all():
-        return Windows(ids, units, offsets, np.arange(len(offsets) - 1))
+        return PackedWindows(ids, units, offsets, np.arange(len(offsets) - 1))
     pieces: list[Array] = []
     owner: list[int] = []
     for text, (first, last) in enumerate(pairwise(offsets.tolist())):
@@ -95,7 +97,7 @@ def split_into_windows(ids: Array, offsets: Array, special: SpecialTokens, limit
     added = packed < 0
     tokens = np.where(added, ids[~packed], ids[packed])
     starts = np.concatenate(([0], np.cumsum(sizes)))
-    return Windows(tokens, np.where(added, -1, packed), starts, np.array(owner))
+    return PackedWindows(tokens, np.where(added, -1, packed), starts, np.array(owner))
 
 
 def _text_windows(first: int, last: int, special: SpecialTokens, limit: int) -> list[Array]:
@@ -144,7 +146,7 @@ def plan_padded_batches(
 
 
 def make_padded_batch(
-    shape: BatchShape, windows: Windows, chosen: Array, padding: int
+    shape: BatchShape, windows: PackedWindows, chosen: Array, padding: int
 ) -> TokenBatch:
     """One window per row; a dummy row attends to its first token, so that it stays finite."""
     inside = np.arange(shape.length) < windows.lengths[chosen, None]
@@ -205,7 +207,12 @@ def plan_packed_batches(lengths: Array, budget: int) -> Iterator[tuple[BatchShap
 
 
 def make_packed_batch(
-    shape: BatchShape, windows: Windows, chosen: Array, padding: int, limit: int, model_type: str
+    shape: BatchShape,
+    windows: PackedWindows,
+    chosen: Array,
+    padding: int,
+    limit: int,
+    model_type: str,
 ) -> TokenBatch:
     """All chosen windows in one row, filled up with dummy texts of at most `limit` tokens.
 

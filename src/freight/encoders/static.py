@@ -16,7 +16,7 @@ import torch
 from freight.core.types import Cloud, Encoder, Kind, Progress, Spans, UnitSpans
 from freight.encoders.loading import EMBEDDED
 from freight.encoders.transformer import Transformer
-from freight.encoders.word_vectors import WordVectors, open_vectors
+from freight.encoders.word_vectors import VectorSource, open_vectors
 from freight.encoders.words import Words, describe_tokenizer, lowercase, word_tokenizer
 from freight.errors import InvalidInput
 from freight.transport.types import Array
@@ -115,7 +115,7 @@ class _Vocabulary:
 
     def __init__(
         self,
-        source: WordVectors,
+        source: VectorSource,
         unknown: str | None,
         lower: bool,
         lang: str | None,

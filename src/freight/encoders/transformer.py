@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from freight.core.types import Cloud, Progress
 from freight.encoders.batching import (
     BatchShape,
+    PackedWindows,
     TokenBatch,
-    Windows,
     can_pack,
     make_packed_batch,
     make_padded_batch,
@@ -128,7 +128,7 @@ class Transformer:
             store /= torch.as_tensor(seen, device=store.device, dtype=store.dtype)[:, None, None]
         return tokens.cloud(store, windowed, halved)
 
-    def _plan(self, windows: Windows) -> Iterator[tuple[BatchShape, Array]]:
+    def _plan(self, windows: PackedWindows) -> Iterator[tuple[BatchShape, Array]]:
         """Which windows are encoded together, and in which shape."""
         if self._packs:
             return plan_packed_batches(windows.lengths, self._batch_tokens)
@@ -138,7 +138,7 @@ class Transformer:
         self,
         store: Tensor,
         shape: BatchShape,
-        windows: Windows,
+        windows: PackedWindows,
         chosen: Array,
         layers: Sequence[int],
     ) -> bool:
@@ -166,7 +166,7 @@ class Transformer:
         return False
 
     def _halves(
-        self, shape: BatchShape, windows: Windows, chosen: Array
+        self, shape: BatchShape, windows: PackedWindows, chosen: Array
     ) -> Iterator[tuple[BatchShape, Array]]:
         if self._packs:
             for half, members in plan_packed_batches(windows.lengths[chosen], shape.length // 2):
@@ -176,7 +176,7 @@ class Transformer:
         for start in range(0, len(chosen), rows):
             yield BatchShape(rows, shape.length), chosen[start : start + rows]
 
-    def _batch(self, shape: BatchShape, windows: Windows, chosen: Array) -> TokenBatch:
+    def _batch(self, shape: BatchShape, windows: PackedWindows, chosen: Array) -> TokenBatch:
         padding = self._tokenizer.padding
         if self._packs:
             kind = self._config.model_type

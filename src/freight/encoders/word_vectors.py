@@ -22,7 +22,7 @@ from freight.transport.types import Array
 _FASTTEXT = 793712314  # the number that a fastText model begins with
 
 
-class WordVectors(Protocol):
+class VectorSource(Protocol):
     """Vectors of words, from whatever source."""
 
     dim: int
@@ -32,7 +32,7 @@ class WordVectors(Protocol):
         ...
 
 
-def open_vectors(path: Path) -> WordVectors:
+def open_vectors(path: Path) -> VectorSource:
     """The vectors in a file: word2vec .bin .vec .txt, fastText .bin, gensim .kv, .npz; or gzip."""
     if not path.is_file():
         raise InvalidInput(f"there is no file of vectors {path}")
@@ -119,25 +119,25 @@ class _SubwordVectors:
         return known, vectors
 
 
-def _open_binary(path: Path) -> WordVectors:
+def _open_binary(path: Path) -> VectorSource:
     with path.open("rb") as stream:
         if int.from_bytes(stream.read(4), "little") == _FASTTEXT:
             return _SubwordVectors(_gensim("fasttext").load_facebook_vectors(str(path)))
     return _Word2VecFile(path, binary=True)
 
 
-def _open_text(path: Path) -> WordVectors:
+def _open_text(path: Path) -> VectorSource:
     return _Word2VecFile(path, binary=False)
 
 
-def _open_gensim(path: Path) -> WordVectors:
+def _open_gensim(path: Path) -> VectorSource:
     keyed = _gensim("keyedvectors").KeyedVectors.load(str(path), mmap="r")
     if hasattr(keyed, "vectors_ngrams"):
         return _SubwordVectors(keyed)
     return _LoadedVectors(keyed.key_to_index, keyed.vectors)
 
 
-def _open_npz(path: Path) -> WordVectors:
+def _open_npz(path: Path) -> VectorSource:
     with np.load(path, allow_pickle=False) as arrays:
         words, vectors = arrays["words"], arrays["vectors"]
     if vectors.ndim != 2 or len(words) != len(vectors):
@@ -145,7 +145,7 @@ def _open_npz(path: Path) -> WordVectors:
     return _LoadedVectors({str(word): row for row, word in enumerate(words)}, vectors)
 
 
-FORMATS: dict[str, Callable[[Path], WordVectors]] = {
+FORMATS: dict[str, Callable[[Path], VectorSource]] = {
     ".bin": _open_binary,
     ".vec": _open_text,
     ".txt": _open_text,

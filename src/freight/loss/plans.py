@@ -25,15 +25,25 @@ def solve_differentiably(
     tolerance: float | None,
 ) -> Plans:
     """As `solve`, but on the CPU with epsilon > 0 by the compiled solver, in double precision."""
-    data = cost, hyp_weights, ref_weights
     if problem.epsilon == 0 or cost.is_cuda:
         default = 1e-9 if cost.dtype == torch.float64 else 1e-6
-        return solve(problem, *data, sizes[0], sizes[1], tolerance=tolerance or default)
-    detached = [x.detach().double() for x in data]
-    plans = solve(problem, *detached, sizes[0], sizes[1], tolerance=tolerance or 1e-9)
+        tolerance = tolerance or default
+        return solve(
+            problem, cost, hyp_weights, ref_weights, sizes[0], sizes[1], tolerance=tolerance
+        )
+    plans = solve(
+        problem,
+        cost.detach().double(),
+        hyp_weights.detach().double(),
+        ref_weights.detach().double(),
+        sizes[0],
+        sizes[1],
+        tolerance=tolerance or 1e-9,
+    )
     flow = plans.flow.to(cost.dtype)
-    if torch.is_grad_enabled() and any(x.requires_grad for x in data):
-        flow = attach_gradient(problem, *data, plans.flow)
+    differentiable = cost.requires_grad or hyp_weights.requires_grad or ref_weights.requires_grad
+    if torch.is_grad_enabled() and differentiable:
+        flow = attach_gradient(problem, cost, hyp_weights, ref_weights, plans.flow)
     return replace(plans, cost=cost, hyp_weights=hyp_weights, ref_weights=ref_weights, flow=flow)
 
 

@@ -277,7 +277,7 @@ def _write_entries(batch: Sequence[Entry], env: lmdb.Environment) -> bool:
     with env.begin(write=True, buffers=True) as txn:
         for key, content in batch:
             sealed = _SEAL.pack(crc32(content, crc32(key)), len(content)) + content
-            if txn.get(key) != sealed:  # another process may have written it
+            if txn.get(key) != memoryview(sealed):  # another process may have written it
                 txn.put(key, sealed)
     _extend(env)
     return True
