@@ -148,7 +148,7 @@ MISTAKES = {
     "no reference": (["none.jsonl"], "row 1 of none.jsonl has no reference"),
     "number": (
         ["hyp.txt", "ref.txt", "-m", "lazy-emd", "--set", "hyp=much"],
-        "hyp='much' of lazy-emd is not a number",
+        "hyp='much' of lazy-emd: must be a number, 0 or more",
     ),
     "preset": (
         ["hyp.txt", "ref.txt", "-m", "lazy-emd", "--preset", "mine"],

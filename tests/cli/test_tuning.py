@@ -56,7 +56,7 @@ def test_tune_test_and_score_with_what_was_found(
     assert run(monkeypatch, folder, "tune", "lazy-emd", *arguments, *outputs) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "3 settings, Pearson's r, segment level" in shown
-    assert "Is tuned lazy-emd:transport better?" in shown
+    assert "Significance of the gain of tuned lazy-emd:transport" in shown
     assert "emd:transport" in shown
     assert "written: page.html" in shown
     assert "which is optimistic" not in shown
@@ -77,7 +77,7 @@ def test_folds_and_numbers(
 ) -> None:
     arguments = ["train.jsonl", "--folds", "lang_pair", *OPTIONS]
     assert run(monkeypatch, folder, "tune", "lazy-emd", *arguments) == 0
-    assert "settings picked on the others" in capsys.readouterr().out
+    assert "best settings on the other sets" in capsys.readouterr().out
     assert run(monkeypatch, folder, "tune", "lazy-emd:transport", *arguments, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["settings"] == {"encoder": "hashed", "column": "transport", "hyp": 1.6}
