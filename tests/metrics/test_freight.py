@@ -9,6 +9,7 @@ from torch.nn.functional import cosine_similarity
 
 import freight
 from freight.core import costs
+from freight.core.pairings import PointPairs
 from freight.core.pooling import Standardised, sentences
 from freight.core.types import Pairs
 
@@ -20,7 +21,8 @@ def pairs(hyp: torch.Tensor, ref: torch.Tensor, sizes: tuple[list[int], list[int
     masses = [np.ones(side.shape[:2]) / side.shape[1] for side in (hyp, ref)]
     counts = [np.array(size) for size in sizes]
     which = np.arange(len(hyp))
-    return Pairs(which, (hyp, ref), masses[0], masses[1], counts[0], counts[1], np.zeros(len(hyp)))
+    unknown = np.zeros(len(hyp))
+    return PointPairs(which, *masses, *counts, unknown, (hyp, ref))
 
 
 def random_pairs(seed: int = 0) -> Pairs:
@@ -54,7 +56,7 @@ def test_the_upper_half_of_the_layers_is_taken() -> None:
         {"greedy": 0.0},
         {"neighbours": 0.0},
         {"floor": 0.9},
-        {"join": "unit-mean"},
+        {"pooling": "unit-mean"},
         {"mass": "norm"},
         {"unit": "words"},
         {"layer": 1},
