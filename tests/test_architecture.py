@@ -14,7 +14,7 @@ import freight
 PACKAGE = Path(freight.__file__).parent
 # A layer may import the ones before it; the modules inside one layer may import each other.
 LAYERS = [
-    {"errors", "folders", "kernels", "moved"},
+    {"errors", "kernels", "moved"},
     {"transport"},
     {"core.types", "data.languages"},
     {"core.result", "data", "encoders"},

@@ -24,8 +24,7 @@ import numpy as np
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
-
-from freight.folders import user_cache
+from platformdirs import user_cache_path
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -73,7 +72,8 @@ def kernel_folder() -> Path:
 @cache
 def _writable_folder(given: str) -> Path:
     version = f"numba-{numba.__version__}"
-    first = (Path(given) if given else user_cache("kernels")) / version
+    ours = user_cache_path("freight", appauthor=False) / "kernels"
+    first = (Path(given) if given else ours) / version
     for folder in (first, Path(__file__).parent / "__pycache__" / version):
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "alone.csv").write_text("hyp,ref,human\na b,a b,3\nc,a b,1\na,a b,2\n")
     (tmp_path / "unrated.csv").write_text("hyp,ref\na b,a b\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("freight.judge.scores.user_cache", lambda name: tmp_path / "cache" / name)
+    monkeypatch.setattr("freight.judge.scores.user_cache_path", lambda *_, **__: tmp_path / "cache")
     return tmp_path
 
 

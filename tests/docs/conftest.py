@@ -25,7 +25,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write(tmp_path, rows)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr("freight.judge.scores.user_cache", lambda name: tmp_path / "cache" / name)
+    monkeypatch.setattr("freight.judge.scores.user_cache_path", lambda *_, **__: tmp_path / "cache")
     return tmp_path
 
 

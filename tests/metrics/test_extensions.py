@@ -14,7 +14,7 @@ import freight
 from freight.cli import main
 from freight.errors import InvalidInput
 from freight.metrics import extensions, find_metric
-from freight.metrics.extensions import is_in_file, split_column
+from freight.metrics.extensions import is_in_file
 
 OWN = '''\
 """Metrics of one's own."""
@@ -104,21 +104,6 @@ def refuse(
         return error.removeprefix("freight: ").rstrip("\n")
 
     return run
-
-
-@pytest.mark.parametrize(
-    ("text", "metric", "column"),
-    [
-        ("emd", "emd", None),
-        ("emd:transport", "emd", "transport"),
-        ("emd:", "emd", ""),
-        ("my.py:serve", "my.py:serve", None),
-        ("a/b.c/my.py:serve:transport", "a/b.c/my.py:serve", "transport"),
-        (r"C:\\my.py:serve", r"C:\\my.py:serve", None),
-    ],
-)
-def test_a_name_is_split_from_its_column(text: str, metric: str, column: str | None) -> None:
-    assert split_column(text) == (metric, column)
 
 
 def test_what_is_in_a_file() -> None:
@@ -258,8 +243,7 @@ def test_two_metrics_of_one_name_are_refused(own: Path, refuse: Callable[..., st
 
 def install(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
     entries = {name: EntryPoint(name, value, extensions.GROUP) for name, value in values.items()}
-    for module in ("freight.metrics", "freight.metrics.extensions"):
-        monkeypatch.setattr(f"{module}.installed", lambda: entries)
+    monkeypatch.setattr("freight.metrics.extensions.installed", lambda: entries)
 
 
 def test_installed_metrics_are_named_and_listed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Invalid input is refused with a message that names the culprit and the cure."""
+"""Arguments are converted, refused with a message that names the cure, and copied to a device."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,12 +13,15 @@ from freight.transport.batches import (
     balance_totals,
     compact_cost,
     compact_weights,
+    fetch_array,
     like,
     scatter_plan,
+    send_to_device,
     support,
     to_array,
     to_numbers,
 )
+from freight.transport.types import Array
 from problems import Floats, random_batch
 
 COST, HYP, REF = random_batch(3, 4, 5)
@@ -151,3 +154,19 @@ def test_totals_are_balanced_to_that_of_the_hypothesis() -> None:
     ref = np.array([1.0, 3.0])
     balance_totals(np.array([1.0, 1.0]), ref)
     np.testing.assert_array_equal(ref, [0.5, 1.5])
+
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.bool_])
+def test_an_array_goes_to_a_device_and_comes_back(device: str, dtype: type) -> None:
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device on this machine")
+    array: Array = np.arange(6).reshape(2, 3).astype(dtype)
+    tensor = send_to_device(array, torch.device(device))
+    assert tensor.device.type == device
+    back = fetch_array(tensor)
+    assert back.dtype == dtype
+    np.testing.assert_array_equal(back, array)

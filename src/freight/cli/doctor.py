@@ -342,14 +342,15 @@ def count_threads() -> dict[str, int]:
 def check_caches() -> tuple[CacheFolder, ...]:
     """The caches of Freight, and that of the model hub."""
     from huggingface_hub.constants import HF_HUB_CACHE
+    from platformdirs import user_cache_path
 
-    from freight.folders import user_cache
     from freight.kernels import kernel_folder
 
+    ours = user_cache_path("freight", appauthor=False)
     return (
         check_cache("compiled kernels", kernel_folder()),
-        check_cache("vectors", user_cache("vectors")),
-        check_cache("scores", user_cache("scores")),
+        check_cache("vectors", ours / "vectors"),
+        check_cache("scores", ours / "scores"),
         check_cache("models of the hub", Path(HF_HUB_CACHE)),
     )
 

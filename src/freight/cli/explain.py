@@ -19,10 +19,16 @@ from rich.text import Text
 
 from freight.cli import completion, options
 from freight.cli.groups import EncoderOptions, SettingOptions, grouped
-from freight.cli.options import DEFAULT, detected, given, parse_settings, wanted_metrics
+from freight.cli.options import (
+    DEFAULT,
+    detected,
+    given,
+    parse_settings,
+    split_column,
+    wanted_metrics,
+)
 from freight.data.languages import AUTO
 from freight.errors import InvalidInput
-from freight.metrics.extensions import split_column
 
 if TYPE_CHECKING:
     from freight.core.scorers import PipelineScorer

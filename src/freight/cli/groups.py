@@ -23,6 +23,7 @@ from freight.cli.options import (
     given,
     language_setting,
     parse_settings,
+    split_column,
     target_setting,
     wanted_metrics,
 )
@@ -101,7 +102,7 @@ def _belongs_to(option: str, word: str) -> bool:
     if option not in ("-m", "--metric"):
         return False
     from freight.metrics import list_metrics
-    from freight.metrics.extensions import is_in_file, split_column
+    from freight.metrics.extensions import is_in_file
 
     name = split_column(word)[0]
     return is_in_file(name) or name in list_metrics()

@@ -10,9 +10,9 @@ from rich.text import Text
 
 import freight
 from freight.cli import completion
+from freight.cli.options import split_column
 from freight.metrics import find_metric
 from freight.metrics.declaration import REQUIRED
-from freight.metrics.extensions import split_column
 
 if TYPE_CHECKING:
     from freight.metrics.declaration import Declaration

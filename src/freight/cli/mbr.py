@@ -10,11 +10,17 @@ import typer
 
 from freight.cli import completion, options
 from freight.cli.groups import EncoderOptions, SettingOptions, grouped
-from freight.cli.options import DEFAULT, given, language_setting, parse_settings, wanted_metrics
+from freight.cli.options import (
+    DEFAULT,
+    given,
+    language_setting,
+    parse_settings,
+    split_column,
+    wanted_metrics,
+)
 from freight.cli.results import progress_bar
 from freight.data.tables import TableWriter, check_ending
 from freight.errors import InvalidInput
-from freight.metrics.extensions import split_column
 
 if TYPE_CHECKING:
     from freight.core.scorers import PipelineScorer

@@ -1,6 +1,7 @@
 """How a command line names metrics, columns and settings, and the options that commands share."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,6 @@ import typer
 from freight.cli import completion
 from freight.data.languages import AUTO
 from freight.errors import InvalidInput
-from freight.metrics.extensions import split_column
 
 if TYPE_CHECKING:
     from freight.core.scorers import PipelineScorer
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 DEFAULT = "freight"
 """The metric by default."""
+
+_IN_FILE = re.compile(r"(.+\.py:[^:]*)(?::([^:]*))?")
 
 # Options that several commands have, written once so that they mean the same in each.
 MetricNames = Annotated[
@@ -109,6 +111,15 @@ class SelectedMetric:
 
     metric: "PipelineScorer"
     columns: tuple[str, ...]
+
+
+def split_column(text: str) -> tuple[str, str | None]:
+    """The metric and the column of NAME[:COLUMN], where NAME may be FILE.py:NAME."""
+    in_file = _IN_FILE.fullmatch(text)
+    if in_file:
+        return in_file[1], in_file[2]
+    name, colon, column = text.partition(":")
+    return name, column if colon else None
 
 
 def parse_settings(settings: list[str]) -> dict[str, Any]:

@@ -19,10 +19,10 @@ from freight.cli.options import (
     parse_conditions,
     parse_scale,
     parse_settings,
+    split_column,
     wanted_metrics,
 )
 from freight.errors import InvalidInput
-from freight.metrics.extensions import split_column
 
 if TYPE_CHECKING:
     from freight.core.scorers import PipelineScorer

@@ -17,7 +17,7 @@ from torch import Tensor
 from freight.core.pairings import NestedPairs, side_by_side
 from freight.core.types import Pairs
 from freight.errors import InvalidInput
-from freight.transport.devices import fetch_array
+from freight.transport.batches import fetch_array
 from freight.transport.solvers import solve
 from freight.transport.types import Plans, Problem
 

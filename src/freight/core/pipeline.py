@@ -41,7 +41,7 @@ from freight.core.types import (
 )
 from freight.data.languages import UNKNOWN, vocabulary_note
 from freight.errors import InvalidInput, UnknownVocabulary
-from freight.transport.devices import fetch_array, send_to_device
+from freight.transport.batches import fetch_array, send_to_device
 from freight.transport.solvers import solve, uses_fused_kernel
 from freight.transport.types import Array, Plans, Problem
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from freight.transport.devices import send_to_device
+from freight.transport.batches import send_to_device
 from freight.transport.types import Array
 
 

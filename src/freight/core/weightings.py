@@ -16,7 +16,7 @@ from freight.core.types import Cloud, Flag, FlagKind, Kind, Measures, NestedMeas
 from freight.core.units import sentence_of
 from freight.errors import InvalidInput
 from freight.transport.barycenters import barycenter, barycenter_coefficients
-from freight.transport.devices import fetch_array, send_to_device
+from freight.transport.batches import fetch_array, send_to_device
 from freight.transport.types import Array
 
 _CELLS = 2**26

@@ -19,7 +19,8 @@ import torch
 from torch import Tensor
 
 from freight.encoders.batching import TokenBatch
-from freight.transport.devices import GPU_LOCK, send_to_device, stream_for
+from freight.transport.batches import send_to_device
+from freight.transport.devices import GPU_LOCK, stream_for
 
 Run = Callable[[Mapping[str, Any], Sequence[int]], Tensor]
 """Runs a model: its inputs and the wanted layers give hidden states (layer, row, token, dim)."""

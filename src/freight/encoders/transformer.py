@@ -36,7 +36,7 @@ from freight.encoders.cuda_graphs import CudaGraphs
 from freight.encoders.loading import EMBEDDED, embedded_folder, load_part
 from freight.encoders.tokenizer import Tokenizer, Tokens
 from freight.errors import FreightError, InvalidInput
-from freight.transport.devices import send_to_device
+from freight.transport.batches import send_to_device
 from freight.transport.types import Array
 
 _RUNNING = RLock()

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from platformdirs import user_cache_path
 
 from freight.errors import InvalidInput, MissingPart
-from freight.folders import user_cache
 from freight.kernels import kernel
 from freight.transport.types import Array
 
@@ -180,7 +180,7 @@ def _decompressed(path: Path) -> Path:
     """A plain copy of a compressed file in the user's cache, made again when the file changes."""
     state = path.stat()
     name = f"{path.stem}-{state.st_size}-{state.st_mtime_ns}{Path(path.stem).suffix}"
-    plain = user_cache("unpacked") / name
+    plain = user_cache_path("freight", appauthor=False) / "unpacked" / name
     if not plain.is_file():
         plain.parent.mkdir(parents=True, exist_ok=True)
         part = plain.with_name(f"{name}.{os.getpid()}.part")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
+from platformdirs import user_cache_path
 
 from freight.core.pipeline import pair_up, score_stream
 from freight.core.result import Column, Result
@@ -26,7 +27,6 @@ from freight.core.scorers import AdaptedScorer, PipelineScorer, Refs, Scorer, Si
 from freight.data.judgements import Judgements
 from freight.data.wmt import Submission, read_scores
 from freight.errors import FreightError, InvalidInput
-from freight.folders import user_cache
 from freight.transport.types import Array
 
 if TYPE_CHECKING:
@@ -189,7 +189,9 @@ _DAMAGED = (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.er
 class ScoreCache:
     """A folder in which scores are kept, by default `freight/scores` in the user's cache."""
 
-    folder: Path = field(default_factory=lambda: user_cache("scores"))
+    folder: Path = field(
+        default_factory=lambda: user_cache_path("freight", appauthor=False) / "scores"
+    )
 
     def read(self, key: str, rows: int) -> SetScores | None:
         """The scores under a key; None where there are none, or their file is damaged."""

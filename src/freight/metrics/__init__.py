@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from freight.errors import FreightError, InvalidInput
 from freight.metrics.declaration import Declaration, Parameter
-from freight.metrics.extensions import find_in_file, find_installed, installed, is_in_file
 
 if TYPE_CHECKING:
     from freight.core.scorers import PipelineScorer, Scorer
@@ -57,6 +56,8 @@ def find_metric(name: str) -> Declaration[..., Any]:
     built_in = built_in_metrics()
     if name in built_in:
         return built_in[name]
+    from freight.metrics.extensions import find_in_file, find_installed, installed, is_in_file
+
     if is_in_file(name):
         return find_in_file(name)
     declaration = find_installed(name)
@@ -104,6 +105,8 @@ def presets(name: str) -> dict[str, dict[str, Any]]:
 
 def list_metrics() -> dict[str, str]:
     """The metrics there are, built in and installed, each with one sentence on what it is."""
+    from freight.metrics.extensions import installed
+
     summaries = {name: one.summary for name, one in built_in_metrics().items()}
     for name in installed():
         if name not in summaries:

@@ -35,15 +35,6 @@ _DIGEST = "__freight_digest__"
 __path__: list[str] = []  # lets files be imported as submodules, by the finder below
 
 
-def split_column(text: str) -> tuple[str, str | None]:
-    """The metric and the column of NAME[:COLUMN], where NAME may be FILE.py:NAME."""
-    in_file = _FILE.fullmatch(text)
-    if in_file:
-        return f"{in_file['path']}:{in_file['name']}", in_file["column"]
-    name, colon, column = text.partition(":")
-    return name, column if colon else None
-
-
 def is_in_file(name: str) -> bool:
     """Whether a metric is named as FILE.py:NAME, or as a file that lacks a name."""
     return _FILE.fullmatch(name) is not None or name.endswith(".py")

@@ -69,6 +69,25 @@ def like(x: Array, kind: Any) -> Any:
     return tensor.to(kind.dtype) if tensor.is_floating_point() else tensor
 
 
+def send_to_device(array: Array, device: torch.device) -> torch.Tensor:
+    """The array as a tensor on the device; to a GPU without waiting for the copy.
+
+    Copies go through pinned memory: they are fast, and do not block the calling thread.
+    """
+    tensor = torch.from_numpy(array)
+    if device.type != "cuda":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def fetch_array(tensor: torch.Tensor) -> Array:
+    """The tensor as an array; from a GPU this waits for the result."""
+    if not tensor.is_cuda:
+        return tensor.numpy()
+    pinned = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+    return pinned.copy_(tensor).numpy()
+
+
 _FINE, _COST, _HYP_MASS, _REF_MASS, _HYP_TOTAL, _REF_TOTAL, _UNEQUAL = range(7)
 
 

@@ -1,7 +1,4 @@
-"""Copies between CPU and GPU through pinned memory, CUDA streams, and work that runs ahead.
-
-Copies from pinned memory are fast, and those to the GPU do not block the calling thread.
-"""
+"""What runs beside other work on a GPU: its lock, CUDA streams, and work that runs ahead."""
 
 from __future__ import annotations
 
@@ -12,31 +9,12 @@ from threading import RLock
 from typing import Any, ParamSpec, TypeVar
 
 import torch
-from torch import Tensor
-
-from freight.transport.types import Array
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 GPU_LOCK = RLock()
 """Taken to compute a chunk on a GPU, and to do what no other GPU work may disturb."""
-
-
-def send_to_device(array: Array, device: torch.device) -> Tensor:
-    """The array as a tensor on the device; to a GPU without waiting for the copy."""
-    tensor = torch.from_numpy(array)
-    if device.type != "cuda":
-        return tensor.to(device)
-    return tensor.pin_memory().to(device, non_blocking=True)
-
-
-def fetch_array(tensor: Tensor) -> Array:
-    """The tensor as an array; from a GPU this waits for the result."""
-    if not tensor.is_cuda:
-        return tensor.numpy()
-    pinned = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
-    return pinned.copy_(tensor).numpy()
 
 
 @cache

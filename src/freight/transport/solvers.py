@@ -30,10 +30,10 @@ from freight.transport.batches import (
     check_shapes,
     check_sizes,
     like,
+    send_to_device,
     to_array,
     to_numbers,
 )
-from freight.transport.devices import send_to_device
 from freight.transport.gradients import attach_gradient, refuse_gradient
 from freight.transport.interior_point import interior_point_batch
 from freight.transport.nearest import nearest_batch

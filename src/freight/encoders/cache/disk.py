@@ -25,10 +25,10 @@ from typing import TypeVar
 from zlib import crc32
 
 import torch
+from platformdirs import user_cache_path
 
 from freight.encoders.cache import CachedEncoder, Entry, EntryStore, Lookup
 from freight.errors import FreightError, InvalidInput, MissingPart
-from freight.folders import user_cache
 
 try:
     import lmdb
@@ -123,7 +123,7 @@ def clear_cache(folder: str | None = None) -> int:
 def _cache_folder(folder: str | None) -> Path:
     if folder is not None:
         return Path(folder).expanduser().absolute()
-    return user_cache("vectors")
+    return user_cache_path("freight", appauthor=False) / "vectors"
 
 
 def _processor(device: torch.device) -> str:
