@@ -8,7 +8,7 @@ import pytest
 
 import freight
 
-spacy = pytest.importorskip("spacy")
+spacy: Any = pytest.importorskip("spacy")
 POS = {"dogs": "NOUN", "dog": "NOUN", "bark": "VERB", "barks": "VERB", "a": "DET"}
 
 
@@ -16,12 +16,12 @@ POS = {"dogs": "NOUN", "dog": "NOUN", "bark": "VERB", "barks": "VERB", "a": "DET
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A pipeline whose tags are set by hand."""
 
-    @spacy.Language.component("by_hand")
     def by_hand(text: Any) -> Any:
         for word in text:
             word.pos_ = POS.get(word.text, "")
         return text
 
+    spacy.Language.component("by_hand", func=by_hand)
     made = spacy.blank("en")
     made.add_pipe("by_hand")
     folder = tmp_path_factory.mktemp("pipeline")
@@ -47,8 +47,8 @@ def test_sub_words_take_the_tag_of_their_word_and_norms_stay(pipeline: Path) -> 
 
     cloud = freight.encoder("hashed").encode(["a dog barks", "", "dogs"], [0, 1])
     found = Tagged(tokens, str(pipeline), 0.4)(cloud)
-    norms = [one.layers.norm(dim=-1).numpy() for one in (cloud, found)]
-    np.testing.assert_allclose(*norms, rtol=1e-5)
+    before, after = (one.layers.norm(dim=-1).numpy() for one in (cloud, found))
+    np.testing.assert_allclose(before, after, rtol=1e-5)
 
 
 def test_what_is_missing_is_said(pipeline: Path) -> None:

@@ -169,7 +169,7 @@ def test_vectors_distilled_from_an_encoder() -> None:
 def test_word_vectors_have_one_layer_whatever_they_are_distilled_from(name: str) -> None:
     """Some encoders are known by name, for which layer of theirs is the best."""
     assert freight.load("std", encoder=f"distilled:{name}").parts[0].layers == (0,)
-    assert freight.load("wrd-score", encoder=f"distilled:{name}").layers == (0,)
+    assert freight.load("wrd-score", encoder=f"distilled:{name}").parts[0].layers == (0,)
 
 
 def test_a_word_is_found_whatever_its_case_and_marks(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,8 @@ def start(tokenizer: Any) -> TokenizerProcess:
 
 
 def same(ids: TokenIds, expected: TokenIds) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(ids, expected, strict=True))
+    pairs: Iterable[tuple[Any, Any]] = zip(ids, expected, strict=True)
+    return all(np.array_equal(a, b) for a, b in pairs)
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import ast
 import doctest
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ TRANSPORT = [name for name in freight.list_metrics() if "encoder" in freight.par
 
 
 @pytest.fixture(scope="session")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Folders of modules; what evaluate writes goes beside them, and nothing is asked for."""
     root = tmp_path_factory.mktemp("modules")
     with pytest.MonkeyPatch.context() as patch:
@@ -120,12 +121,15 @@ def test_the_card_is_true(home: Path, name: str) -> None:
     about = MetricCard(name)
     module(home, name)
     card = (home / about.slug / "README.md").read_text(encoding="utf-8")
-    matter, body = re.fullmatch(r"---\n(.*?)\n---\n(.*)", card, re.DOTALL).groups()
+    parts = re.fullmatch(r"---\n(.*?)\n---\n(.*)", card, re.DOTALL)
+    assert parts is not None
+    matter, body = parts.groups()
     assert {"evaluate", "metric"} <= {*yaml.safe_load(matter)["tags"]}
     for word in (about.summary, about.paper, *(column.name for column in about.columns)):
         assert word in body
-    session = re.search(r"```python\n(.*?)```", body, re.DOTALL)[1]
-    session = session.replace(f'load("{about.slug}"', f'load("{home / about.slug}"')
+    example = re.search(r"```python\n(.*?)```", body, re.DOTALL)
+    assert example is not None
+    session = example[1].replace(f'load("{about.slug}"', f'load("{home / about.slug}"')
     test = doctest.DocTestParser().get_doctest(session, {}, name, None, 0)
     assert doctest.DocTestRunner().run(test).failed == 0
 

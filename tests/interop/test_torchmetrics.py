@@ -5,6 +5,7 @@ import subprocess
 import sys
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ from freight.interop.torchmetrics import FreightScore, FreightScores
 
 HYPS = ["a cat sat on the mat", "the dog", "rain fell all day", "", "it was late"]
 REFS = [["a cat sat"], ["the old dog", "a dog"], ["it rained all day"], ["none"], ["it was late"]]
-SETTINGS = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "freight": {"encoder": "hashed"},
     "lazy-emd": {"encoder": "hashed", "hyp": 0.5},
     "wrd-score": {"encoder": "hashed"},
@@ -94,7 +95,8 @@ def test_one_number() -> None:
     for hyp in ("a dog", "a cat", "a cow"):
         tracker.increment()
         tracker.update([hyp], ["a cat"])
-    assert tracker.best_metric(return_step=True)[1] == 1
+    best: Any = tracker.best_metric(return_step=True)
+    assert best[1] == 1
 
 
 def test_pickles() -> None:
@@ -151,7 +153,10 @@ def test_mistakes_are_named() -> None:
     metric = FreightScore("emd", encoder="hashed", sync_on_compute=False)
     for call, message in (
         (lambda: metric.update(["a"], "b"), "target is one text; give a list of texts"),
-        (lambda: metric.update(["a", 3], ["b", "c"]), r"preds\[1\] is 3, not a text"),
+        (
+            lambda: metric.update(["a", 3], ["b", "c"]),  # type: ignore[list-item]
+            r"preds\[1\] is 3, not a text",
+        ),
         (lambda: metric.update(["a"], [[]]), r"target\[0\] is an empty list"),
         (lambda: metric.update(["a"], ["b", "c"]), "1 hypotheses but 2 references"),
         (lambda: FreightScore("emd", penalty=1), "emd has no parameter 'penalty'; there is"),

@@ -24,6 +24,7 @@ def test_preferences_of_wmt18(data: Path, lang_pair: str) -> None:
     distinct = {pair: k for k, pair in enumerate(dict.fromkeys(judged))}
     preferences = np.array([distinct[pair] for pair in judged]).reshape(-1, 2)
     metrics = [freight.load(name) for name in TAU]
-    for result in freight.score_together(metrics, *map(list, zip(*distinct, strict=True))):
+    hyps, refs = map(list, zip(*distinct, strict=True))
+    for result in freight.score_together(metrics, hyps, refs):
         tau = darr_tau(result["score"], preferences)
         assert tau == pytest.approx(TAU[result.name][lang_pair], abs=0.002)

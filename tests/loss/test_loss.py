@@ -1,6 +1,7 @@
 """Losses equal their metrics up to epsilon, ignore padding, and have correct, finite gradients."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ def per_row(loss: Loss) -> Loss:
 def test_lazy_emd_is_the_metric() -> None:
     hyp, ref = states(LazyEmd())
     there, due = masks()
-    metric = freight.load("lazy-emd", encoder="hashed")
+    metric = freight.load("lazy-emd", encoder="hashed").parts[0]
     rows = [x[k].numpy() for x, k in zip(hyp, there, strict=True)]
     result = metric.score_measures(rows, [y[k].numpy() for y, k in zip(ref, due, strict=True)])
     for readout in ("objective", "transport"):
@@ -66,7 +67,7 @@ def test_lazy_emd_is_the_metric() -> None:
 
 def test_emd_exceeds_the_metric_by_epsilon_at_most() -> None:
     hyp, ref = states(Emd())
-    metric = freight.load("emd", encoder="hashed")
+    metric = freight.load("emd", encoder="hashed").parts[0]
     exact = metric.score_measures(list(hyp.numpy()), list(ref.numpy()))["transport"]
     np.testing.assert_allclose(Emd(0, "none")(hyp, ref), exact, atol=1e-12)
     for epsilon, seen in ((0.3, 1e-3), (0.009, -1e-9)):
@@ -79,7 +80,7 @@ def test_emd_exceeds_the_metric_by_epsilon_at_most() -> None:
 def test_wrd_score_converges_to_the_metric_as_epsilon_goes_to_0() -> None:
     hyp, ref = states(WrdScore())
     sides = [[(x, np.linalg.norm(x, axis=-1)) for x in side.numpy()] for side in (hyp, ref)]
-    exact = 1 - freight.load("wrd-score", encoder="hashed").score_measures(*sides)["f1"]
+    exact = 1 - freight.load("wrd-score", encoder="hashed").parts[0].score_measures(*sides)["f1"]
     off = [
         np.abs(WrdScore(epsilon, reduction="none")(hyp, ref).numpy() - exact).max()
         for epsilon in (0.3, 0.009, 0.001)
@@ -102,8 +103,11 @@ def encoded(metric: Metric, texts: list[str]) -> tuple[Tensor, Tensor]:
 
 def test_bary_score_and_freight_are_their_metrics() -> None:
     hyps, refs = map(list, zip(*TEXTS, strict=True))
-    bary, house = (freight.load(name, encoder="hashed") for name in ("bary-score", "freight"))
-    for metric, loss in ((bary, BaryScore()), (house, Freight(pooling=house.weighting.pooling))):
+    bary, house = (
+        freight.load(name, encoder="hashed").parts[0] for name in ("bary-score", "freight")
+    )
+    weighting: Any = house.weighting
+    for metric, loss in ((bary, BaryScore()), (house, Freight(pooling=weighting.pooling))):
         (hyp, there), (ref, due) = encoded(metric, hyps), encoded(metric, refs)
         found = per_row(loss)(hyp, ref, there, due).double().numpy()
         score = metric.score(hyps, refs)[metric.columns[0].name]

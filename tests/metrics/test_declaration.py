@@ -121,7 +121,8 @@ def example(
 def test_a_declaration_is_still_the_factory() -> None:
     assert example() == (1.0, 2, None, False, "mean")
     assert example(3, loud=True) == (3, 2, None, True, "mean")
-    assert example.__name__ == "example"
+    factory: Any = example  # update_wrapper gives it the name
+    assert factory.__name__ == "example"
     assert example.summary == "What it is."
     assert example.notes == ["What else there is.", "And more."]
     assert example.page == "example"
@@ -155,8 +156,10 @@ def test_a_wrong_value_is_one_line_that_names_it(settings: dict[str, Any], messa
 
 def test_values_keep_their_type_and_numbers_of_numpy_are_numbers() -> None:
     assert repr(example(slope=2)[0]) == "2"
-    assert example(slope=np.float32(0.5), times=np.int64(3))[:2] == (0.5, 3)
-    assert type(example(times=np.int64(3))[1]) is int
+    half: Any = np.float32(0.5)
+    three: Any = np.int64(3)
+    assert example(slope=half, times=three)[:2] == (0.5, 3)
+    assert type(example(times=three)[1]) is int
 
 
 def test_infinity_is_accepted_unless_the_type_excludes_it() -> None:

@@ -117,7 +117,7 @@ def test_bits_do_not_depend_on_neighbours() -> None:
 
 def test_a_cost_that_could_not_be_found_is_flagged_and_no_score() -> None:
     def unfinished(pairs: Pairs) -> torch.Tensor:
-        cost = torch.ones(len(pairs.which), *pairs.points[0].shape[1:2] * 2)
+        cost = torch.ones(len(pairs.which), pairs.hyp_weights.shape[1], pairs.ref_weights.shape[1])
         cost[pairs.hyp_sizes == 1] = math.nan
         return cost
 

@@ -11,24 +11,25 @@ import freight
 from freight.core import costs
 from freight.core.pairings import PointPairs
 from freight.core.pooling import Standardised, sentences
-from freight.core.types import Pairs
+from freight.core.types import Kind
 
 HYPS = ["the cat sat on the mat", "a dog barked loudly .", "he said nothing", "one"]
 REFS = ["a cat was sitting on the mat", "the dog was barking .", "he did not speak", "three"]
 
 
-def pairs(hyp: torch.Tensor, ref: torch.Tensor, sizes: tuple[list[int], list[int]]) -> Pairs:
+def pairs(hyp: torch.Tensor, ref: torch.Tensor, sizes: tuple[list[int], list[int]]) -> PointPairs:
     masses = [np.ones(side.shape[:2]) / side.shape[1] for side in (hyp, ref)]
     counts = [np.array(size) for size in sizes]
     which = np.arange(len(hyp))
-    unknown = np.zeros(len(hyp))
-    return PointPairs(which, *masses, *counts, unknown, (hyp, ref))
+    return PointPairs(
+        which, masses[0], masses[1], counts[0], counts[1], np.zeros(len(hyp)), (hyp, ref)
+    )
 
 
-def random_pairs(seed: int = 0) -> Pairs:
+def random_pairs(seed: int = 0) -> PointPairs:
     rng = np.random.default_rng(seed)
-    sides = (torch.as_tensor(rng.normal(size=(2, 5, 8)) + 1.0) for _ in range(2))
-    return pairs(*sides, ([5, 3], [4, 5]))
+    hyp, ref = (torch.as_tensor(rng.normal(size=(2, 5, 8)) + 1.0) for _ in range(2))
+    return pairs(hyp, ref, ([5, 3], [4, 5]))
 
 
 def test_scores_lie_between_0_and_1_and_identical_texts_get_1() -> None:
@@ -42,10 +43,10 @@ def test_scores_lie_between_0_and_1_and_identical_texts_get_1() -> None:
 
 
 def test_the_upper_half_of_the_layers_is_taken() -> None:
-    assert freight.load("freight").layers == (3, 4, 5, 6)
-    assert freight.load("freight", encoder="hashed").layers == (2, 3, 4)
-    assert freight.load("freight", encoder="distilled").layers == (0,)
-    assert freight.load("freight", layer=2).layers == (2,)
+    assert freight.load("freight").parts[0].layers == (3, 4, 5, 6)
+    assert freight.load("freight", encoder="hashed").parts[0].layers == (2, 3, 4)
+    assert freight.load("freight", encoder="distilled").parts[0].layers == (0,)
+    assert freight.load("freight", layer=2).parts[0].layers == (2,)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_standardised_cosines_are_means_over_layers_with_no_mean_left() -> None:
     encoder = freight.encoder("embedded")
     standard = Standardised(encoder, (2, 5))
     cloud = encoder.encode(sentences(), (2, 5))
-    layers = cloud.layers[~cloud.having(1)].double()
+    layers = cloud.layers[~cloud.having(Kind.SPECIAL)].double()
     scaled = (layers - layers.mean(dim=0)) / layers.std(dim=0, correction=0)
     each = cosine_similarity(scaled[:1], scaled[1:7], dim=-1).mean(dim=-1)
     points = standard(layers.float())

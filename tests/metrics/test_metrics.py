@@ -9,6 +9,7 @@ import pytest
 
 import freight
 from freight.core.pipeline import ChunkSize
+from freight.core.scorers import PipelineScorer
 from freight.errors import UnknownVocabulary
 
 HYPS = ["the cat sat on the mat", "a dog barked loudly .", "he said nothing", "rain in spain falls"]
@@ -18,7 +19,7 @@ every_metric = pytest.mark.parametrize("name", TRANSPORT)
 IMPERFECT = {"transport", "wmdo:distance"}  # what is not at its best for identical texts
 
 
-def fitted(name: str, **parameters: Any) -> freight.Metric:
+def fitted(name: str, **parameters: Any) -> PipelineScorer:
     metric = freight.load(name, encoder="hashed", **parameters)
     return metric.fit(REFS, HYPS) if metric.needs_fitting else metric
 
@@ -104,7 +105,7 @@ def test_one_hot_precision_and_recall_are_the_classical_ones() -> None:
     assert result["f1"][0] == pytest.approx(2 * (2 / 4) * (2 / 3) / (2 / 4 + 2 / 3))
 
 
-KNOBS = {
+KNOBS: dict[str, list[dict[str, Any]]] = {
     "lazy-emd": [{"hyp": 1.0}, {"ref": 1.0}, {"epsilon": 0.1}, {"lang": "zh"}, {"lang": "de"}],
     "emd": [{"layer": 0}, {"idf": "own"}],
     "bert-score": [{"layer": -1}, {"idf": "ref"}],
@@ -177,12 +178,12 @@ def test_measures_of_ones_own() -> None:
     rng = np.random.default_rng(0)
     hyp = [(rng.normal(size=(n, 8)), rng.dirichlet(np.ones(n))) for n in (3, 5)]
     ref = [rng.normal(size=(n, 8)) for n in (4, 20)]
-    result = freight.load("emd", encoder="hashed").score_measures(hyp, ref)
+    result = freight.load("emd", encoder="hashed").parts[0].score_measures(hyp, ref)
     for k in range(2):
         cost = 1 - _cosine(hyp[k][0], ref[k])
         mass = np.full(len(ref[k]), 1 / len(ref[k]))
         assert result["transport"][k] == pytest.approx(ot.emd2(hyp[k][1], mass, cost), abs=1e-9)
-    metric = freight.load("emd", encoder="hashed")
+    metric = freight.load("emd", encoder="hashed").parts[0]
     empty = metric.score_measures([np.zeros((0, 8))], [ref[0]])
     assert empty.flags == (("empty side",),)
     with pytest.raises(freight.InvalidInput, match="measure 0"):
@@ -213,7 +214,7 @@ def test_unknown_units_are_flagged() -> None:
 
 
 def test_bary_score_is_that_of_pot() -> None:
-    metric = freight.load("bary-score")
+    metric = freight.load("bary-score").parts[0]
     result = metric.score(HYPS[:2], REFS[:2])
     for k in range(2):
         clouds = []
@@ -246,10 +247,19 @@ def test_bary_score_is_that_of_pot() -> None:
         (lambda: fitted("emd").score(["a"], "b"), "refs is one text"),
         (lambda: fitted("emd").score(["a", "b"], ["c"]), "2 hypotheses but 1 references"),
         (lambda: fitted("emd").score([], []), "nothing to score"),
-        (lambda: fitted("emd").score([None], ["c"]), r"hyps\[0\] is None"),
-        (lambda: fitted("emd").score(["a"], [float("nan")]), r"refs\[0\] is nan"),
+        (
+            lambda: fitted("emd").score([None], ["c"]),  # type: ignore[list-item]
+            r"hyps\[0\] is None",
+        ),
+        (
+            lambda: fitted("emd").score(["a"], [float("nan")]),  # type: ignore[list-item]
+            r"refs\[0\] is nan",
+        ),
         (lambda: fitted("emd").score(["a"], [[]]), "at least one reference"),
-        (lambda: fitted("emd").score(["a"], [["b", 3]]), r"refs\[0\]\[1\] is 3"),
+        (
+            lambda: fitted("emd").score(["a"], [["b", 3]]),  # type: ignore[list-item]
+            r"refs\[0\]\[1\] is 3",
+        ),
     ],
 )
 def test_bad_input_names_the_culprit(attempt: Any, message: str) -> None:

@@ -179,5 +179,6 @@ def test_contextual_encoders_are_accepted(name: str) -> None:
 
 def test_languages_choose_the_words() -> None:
     chinese = freight.load("std", lang="zh")
-    assert chinese.parts[0].encoder.lang == "zh"
+    encoder: Any = chinese.parts[0].encoder
+    assert encoder.lang == "zh"
     assert "/zh/" in chinese.signature

@@ -349,7 +349,7 @@ HOSTILE = '<script>alert("owned")</script><img src=x onerror=alert(1)>&amp;\x00'
 
 
 def test_explanations_are_those_of_the_library(client: TestClient) -> None:
-    pair = {"hyp": "three cats slept", "refs": ["two dogs slept", "three cats ran"]}
+    pair: dict[str, Any] = {"hyp": "three cats slept", "refs": ["two dogs slept", "three cats ran"]}
     for name in ("lazy-emd", "freight", "std", "bert-score"):
         found = ask(client, "/api/explain", **pair, metric={"name": name})
         local: Any = freight.load(name, encoder="hashed").explain(pair["hyp"], pair["refs"])
@@ -372,7 +372,7 @@ def test_explanations_as_fragments(client: TestClient) -> None:
 
 
 def test_explanations_that_cannot_be_had(client: TestClient) -> None:
-    pair = {"hyp": "a cat", "refs": ["a dog"]}
+    pair: dict[str, Any] = {"hyp": "a cat", "refs": ["a dog"]}
     for path in ("/api/explain", "/api/explain/fragment"):
         assert "moves nothing" in refused(client, path=path, **pair, metric={"name": "bleu"})
         assert "--idf" in refused(client, path=path, **pair, metric={"name": "yisi-1"})

@@ -497,7 +497,7 @@ def assert_sound(folder: Path) -> int:
     stored: set[str] = set()
     for layer in range(5):
         cloud = DiskStore(folder, LIMIT).read(
-            lambda lookup, layer=layer: _read_cloud(lookup, keys, [layer], torch.device("cpu"))
+            partial(_read_cloud, keys=keys, layers=[layer], device=torch.device("cpu"))
         )
         if cloud is not None:
             assert_same(cloud, plain.encode(cloud.texts, [layer]))
