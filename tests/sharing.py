@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 import freight
-from freight.core.pooling import Standardised
 from freight.core.types import Encoder
+from freight.core.weightings import Standardised
 from freight.encoders.cache import MemoryCached
-from freight.encoders.loading import EMBEDDED
-from freight.encoders.transformer import Transformer
+from freight.encoders.transformer import EMBEDDED, Transformer
 
 SLOW = (
     "tests/run/",

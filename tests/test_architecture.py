@@ -18,7 +18,7 @@ LAYERS = [
     {"transport"},
     {"core.types", "data.languages"},
     {"core.result", "data", "encoders"},
-    {"core.units", "core.pooling", "core.idf"},
+    {"core.units", "core.idf"},
     {"core.weightings"},
     {"core.pairings", "core.joint_vocabulary"},
     {"core.costs"},

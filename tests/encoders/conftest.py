@@ -7,8 +7,7 @@ import torch
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 import freight
-from freight.encoders.loading import embedded_folder
-from freight.encoders.transformer import Transformer
+from freight.encoders.transformer import Transformer, embedded_folder
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
-from freight.encoders.loading import embedded_folder
 from freight.encoders.tokenizer_process import TokenIds, TokenizerProcess, token_ids
+from freight.encoders.transformer import embedded_folder
 
 MANY = [f"Text {k}, naïve 🦖 un{k}believable \ud800" + " and more" * (k % 7) for k in range(2500)]
 FEW = ["", "  spaces ", "one", "\udfff half", "unbelievably good!"]

@@ -13,8 +13,7 @@ from transformers import AutoModel, AutoTokenizer
 import freight
 from freight.core.types import Kind
 from freight.encoders.batching import TokenBatch, batch_shape
-from freight.encoders.loading import embedded_folder
-from freight.encoders.transformer import Transformer
+from freight.encoders.transformer import Transformer, embedded_folder
 
 TEXTS = ["A cat sat on the mat.", "Unbelievable, isn't it?", "", "  spaces around \n", "one"]
 

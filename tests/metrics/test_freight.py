@@ -10,8 +10,8 @@ from torch.nn.functional import cosine_similarity
 import freight
 from freight.core import costs
 from freight.core.pairings import PointPairs
-from freight.core.pooling import Standardised, sentences
 from freight.core.types import Kind
+from freight.core.weightings import Standardised, sentences
 
 HYPS = ["the cat sat on the mat", "a dog barked loudly .", "he said nothing", "one"]
 REFS = ["a cat was sitting on the mat", "the dog was barking .", "he did not speak", "three"]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import freight
-from freight.encoders.loading import embedded_folder
+from freight.encoders.transformer import embedded_folder
 
 HYPS = ["Unbelievably, the cat sat.", "a dog barked loudly"]
 REFS = ["The unbelievable cat was sitting.", "the dogs were barking"]

@@ -306,7 +306,7 @@ def check_torch_build() -> tuple[str, ...]:
 def check_encoder() -> DefaultEncoder:
     """Load the default encoder and encode a sentence."""
     from freight.encoders import EMBEDDED, encoder
-    from freight.encoders.loading import embedded_folder
+    from freight.encoders.transformer import embedded_folder
 
     folder, start = str(embedded_folder()), time.perf_counter()
     chosen = encoder()
@@ -367,7 +367,7 @@ def check_cache(name: str, folder: Path) -> CacheFolder:
 def check_score() -> TrialScore:
     """Score two sentences; without the default encoder, equal ones by the hashed encoder."""
     from freight.encoders import EMBEDDED
-    from freight.encoders.loading import embedded_folder
+    from freight.encoders.transformer import embedded_folder
     from freight.metrics import load
 
     try:

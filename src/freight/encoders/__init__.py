@@ -9,9 +9,8 @@ from typing import Any
 
 from freight.core.types import Encoder, name_of
 from freight.encoders.hashed import Hashed
-from freight.encoders.loading import EMBEDDED
 from freight.encoders.static import DISTILLED, Static
-from freight.encoders.transformer import Transformer
+from freight.encoders.transformer import EMBEDDED, Transformer
 from freight.errors import InvalidInput
 
 __all__ = [

@@ -14,8 +14,7 @@ import numpy as np
 import torch
 
 from freight.core.types import Cloud, Encoder, Kind, Progress, Spans, UnitSpans
-from freight.encoders.loading import EMBEDDED
-from freight.encoders.transformer import Transformer
+from freight.encoders.transformer import EMBEDDED, Transformer
 from freight.encoders.word_vectors import VectorSource, open_vectors
 from freight.encoders.words import Words, describe_tokenizer, lowercase, word_tokenizer
 from freight.errors import InvalidInput

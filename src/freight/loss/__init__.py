@@ -21,9 +21,9 @@ from torch.nn.functional import normalize
 
 from freight.core import costs, readouts
 from freight.core.pairings import PointPairs
-from freight.core.pooling import end_to_end as concatenate_layers
-from freight.core.pooling import pointing
 from freight.core.types import Pairs
+from freight.core.weightings import end_to_end as concatenate_layers
+from freight.core.weightings import pointing
 from freight.errors import InvalidInput
 from freight.loss.padded import LossInput, PaddedSide, check_input, select_rows
 from freight.loss.plans import layer_barycenters, solve_differentiably

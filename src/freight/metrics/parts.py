@@ -9,15 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
-from freight.core import costs, pooling, readouts, units
+from freight.core import costs, readouts, units, weightings
 from freight.core.idf import Idf
 from freight.core.joint_vocabulary import Joint
 from freight.core.metric import Blend, Metric
-from freight.core.pooling import Standardised
 from freight.core.result import Column
 from freight.core.types import Encoder
 from freight.core.units import Ngrams, Tagged
-from freight.core.weightings import Barycenter, Mass, Sentences, Weighting, Windows
+from freight.core.weightings import Barycenter, Mass, Sentences, Standardised, Weighting, Windows
 from freight.encoders import best_layer, encoder, is_static
 from freight.errors import InvalidInput
 from freight.metrics.parameter_types import LayerChoice
@@ -51,9 +50,9 @@ UNITS: Mapping[str, tuple[units.Units, units.Units]] = {
 """By name: without special tokens, and with them."""
 
 POOLINGS = {
-    "mean": pooling.mean,
-    "unit-mean": pooling.unit_mean,
-    "power-means": pooling.power_means,
+    "mean": weightings.mean,
+    "unit-mean": weightings.unit_mean,
+    "power-means": weightings.power_means,
 }
 """Poolings that are functions of the layers alone."""
 
@@ -92,7 +91,7 @@ def source(
     """
     chosen = encoder(encoder_name)
     layers = hidden_states(chosen, layer)
-    pool = POOLINGS.get(pooling_name, pooling.mean)
+    pool = POOLINGS.get(pooling_name, weightings.mean)
     if pooling_name == "standardised":
         pool = cast(Any, Standardised(chosen, layers))
     masses = Mass(None if idf is None else Idf(one_added=one_added), mass, weigh_special, pool)
@@ -125,8 +124,8 @@ def add_tags(
     if pipeline is None:
         return text
     if not isinstance(text.weighting, Mass) or text.weighting.pooling not in (
-        pooling.mean,
-        pooling.unit_mean,
+        weightings.mean,
+        weightings.unit_mean,
     ):
         raise InvalidInput("tags are for pooling='mean' and 'unit-mean'")
     return replace(text, units=Tagged(text.units, pipeline, share, by))
