@@ -347,12 +347,9 @@ def check_caches() -> tuple[CacheFolder, ...]:
     from freight.kernels import kernel_folder
 
     ours = user_cache_path("freight", appauthor=False)
-    return (
-        check_cache("compiled kernels", kernel_folder()),
-        check_cache("vectors", ours / "vectors"),
-        check_cache("scores", ours / "scores"),
-        check_cache("models of the hub", Path(HF_HUB_CACHE)),
-    )
+    folders = {"compiled kernels": kernel_folder(), "vectors": ours / "vectors"}
+    folders |= {"scores": ours / "scores", "models of the hub": Path(HF_HUB_CACHE)}
+    return tuple(check_cache(name, folder) for name, folder in folders.items())
 
 
 def check_cache(name: str, folder: Path) -> CacheFolder:
