@@ -134,7 +134,7 @@ class Inner:
             plans = self._solve(inner)
             solved = plans.converged
             values[inner.which[solved]] = getattr(plans, self.column)[solved]
-        cost = np.zeros(pairs.present.shape)
+        cost = np.zeros(pairs.shape)
         cost[where] = values[back]
         return torch.as_tensor(cost)
 

@@ -306,10 +306,10 @@ def compute_costs(metric: Metric, hyp: Measures, ref: Measures, index: Array) ->
 def _cost(metric: Metric, pairs: Pairs) -> torch.Tensor:
     with torch.inference_mode():
         cost = metric.cost(pairs)
-    if tuple(cost.shape) != pairs.present.shape:
+    if tuple(cost.shape) != pairs.shape:
         raise InvalidInput(
             f"the cost of {metric.name} has shape {tuple(cost.shape)}; it has to be"
-            f" {pairs.present.shape}: pair, hyp unit, ref unit"
+            f" {pairs.shape}: pair, hyp unit, ref unit"
         )
     return cost
 

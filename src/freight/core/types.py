@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from freight.errors import InvalidInput
 from freight.transport.batches import send_to_device
 from freight.transport.types import Array
 
@@ -294,6 +295,11 @@ class Pairs:
         return self.hyp_weights.size * self.ref_weights.shape[1]
 
     @property
+    def shape(self) -> tuple[int, int, int]:
+        """That of their cost matrices: pair, hyp unit, ref unit."""
+        return len(self.which), self.hyp_weights.shape[1], self.ref_weights.shape[1]
+
+    @property
     def present(self) -> Array:
         """Whether both units exist (pair, unit, unit); the rest is padding."""
         hyp = np.arange(self.hyp_weights.shape[1]) < self.hyp_sizes[:, None]
@@ -317,15 +323,15 @@ class Pairs:
 
     def similarity(self) -> Tensor:
         """Cosine similarity (pair, unit, unit)."""
-        raise NotImplementedError("these pairs keep no vectors")
+        raise InvalidInput("this pairing keeps no vectors for such a cost; take another cost")
 
     def squared_distances(self, dtype: torch.dtype | None = None) -> Tensor:
         """Squared Euclidean distance (pair, unit, unit), in this precision."""
-        raise NotImplementedError("these pairs keep no vectors")
+        raise InvalidInput("this pairing keeps no vectors for such a cost; take another cost")
 
     def orthogonal(self) -> Self:
         """The same pairs, every unit of hyp orthogonal to every unit of ref."""
-        raise NotImplementedError("these pairs keep no vectors")
+        raise InvalidInput("this pairing keeps no vectors for such a cost; take another cost")
 
     def row(self, row: int) -> Self:
         """One of the pairs as a batch of one."""
