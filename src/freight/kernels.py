@@ -2,7 +2,7 @@
 
 Compiled code is stored by content: the file name is a digest of the bytecode of the kernel and of
 everything that it calls, the constants they use, the options, the signature and the processor. The
-same sources in another folder (a clone, a worktree, an installed wheel) share the machine code; a
+same sources in another folder (another clone, an installed wheel) share the machine code; a
 kernel is compiled again as soon as it, one of its callees or one of their constants has changed.
 Numba's own cache goes by path and line, and does not notice that a callee has changed.
 """
