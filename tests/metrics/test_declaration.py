@@ -9,7 +9,7 @@ import pytest
 from pydantic import Field
 
 import freight
-from freight.core.scorers import REFERENCES
+from freight.core.result import REFERENCES
 from freight.core.weightings import MASSES
 from freight.encoders import list_encoders
 from freight.errors import InvalidInput

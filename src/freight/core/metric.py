@@ -18,8 +18,8 @@ from freight.core.costs import Cost
 from freight.core.idf import Frequencies
 from freight.core.pairings import side_by_side
 from freight.core.readouts import Readout
-from freight.core.result import Column, Result, result_of
-from freight.core.scorers import Refs, check_references
+from freight.core.result import Column, Result, check_references, result_of
+from freight.core.scorers import Refs
 from freight.core.types import NO_FLAGS, Chunk, Cloud, Encoder, Measures, Pairs, PairScores
 from freight.core.weightings import FittableWeighting, Weighting, measures_of_points
 from freight.errors import InvalidInput

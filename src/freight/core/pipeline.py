@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from freight.core.metric import Metric
+from freight.core.metric import Blend, Metric
 from freight.core.readouts import Reading
 from freight.core.result import Result
-from freight.core.scorers import Refs, Scorer, adapt
+from freight.core.scorers import PipelineScorer, Refs, Scorer, adapt
 from freight.core.types import (
     NO_FLAGS,
     Chunk,
@@ -62,7 +62,7 @@ def score_together(
         metric.fit((ref for _, several in segments for ref in several), hyps, "given texts")
         if metric.needs_fitting
         else metric
-        for metric in map(adapt, metrics)
+        for metric in map(_pipeline_scorer, metrics)
     ]
     parts = list(score_stream(ready, segments, progress, size))
     results = [Result.joined(one) for one in zip(*parts, strict=True)]
@@ -85,7 +85,7 @@ def score_stream(
     Memory follows the chunk, however long the stream. Metrics are fitted by now. `progress` is
     called with the number of segments' worth of work done since the last call.
     """
-    scorers = [adapt(metric) for metric in metrics]
+    scorers = [_pipeline_scorer(metric) for metric in metrics]
     parts = [part for scorer in scorers for part in scorer.parts]
     ends = list(accumulate(len(scorer.parts) for scorer in scorers))
     meter = _ProgressMeter(progress)
@@ -95,6 +95,11 @@ def score_stream(
             scorer.read(chunk, scored[end - len(scorer.parts) : end])
             for scorer, end in zip(scorers, ends, strict=True)
         ]
+
+
+def _pipeline_scorer(metric: Scorer) -> PipelineScorer:
+    """The scorer as it is where it is one of ours, else adapted."""
+    return metric if isinstance(metric, Metric | Blend) else adapt(metric)
 
 
 def _scored_chunks(

@@ -14,6 +14,9 @@ from freight.core.types import NO_FLAGS, Flag, FlagKind, PairScores
 from freight.errors import InvalidInput, MissingPart
 from freight.transport.types import Array
 
+REFERENCES = ("best", "each", "mean")
+"""The rules by which several references become one score."""
+
 
 @dataclass(frozen=True)
 class Column:
@@ -207,6 +210,12 @@ class Chosen(NamedTuple):
 
     scores: dict[str, Array]
     winners: Array
+
+
+def check_references(rule: str) -> None:
+    """Refuse an unknown rule for several references."""
+    if rule not in REFERENCES:
+        raise InvalidInput(f"references={rule!r}; there is {', '.join(REFERENCES)}")
 
 
 def reduce_references(

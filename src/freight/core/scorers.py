@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 Refs = Sequence[str] | Sequence[Sequence[str]]
 """A reference, or a list of references, for each hypothesis."""
 
-REFERENCES = ("best", "each", "mean")
-
 
 class Scorer(Protocol):
     """Whatever scores texts."""
@@ -241,9 +239,3 @@ class AdaptedScorer:
         if not isinstance(self.scorer, Explainable):
             raise InvalidInput(f"{self.name} cannot explain its scores: it has no method explain")
         return self.scorer.explain(hyp, ref, column)
-
-
-def check_references(rule: str) -> None:
-    """Refuse an unknown rule for several references."""
-    if rule not in REFERENCES:
-        raise InvalidInput(f"references={rule!r}; there is {', '.join(REFERENCES)}")

@@ -10,7 +10,7 @@ from typing import Any
 from freight.core.result import Column
 from freight.core.scorers import PipelineScorer, Scorer
 from freight.errors import InvalidInput
-from freight.metrics import with_primary_column
+from freight.metrics import scorer_of, with_primary_column
 from freight.transport.types import Array
 
 
@@ -28,7 +28,7 @@ def reward(
     `scale` gives the scores that are worth 0 and 1. A completion that cannot be scored gets
     `unscored`; None is TRL's value for a row that the reward does not apply to.
     """
-    scorer = with_primary_column(metric, column)
+    scorer = with_primary_column(scorer_of(metric), column)
     if scorer.needs_fitting:
         raise InvalidInput(
             f"{scorer.name} weights units by IDF, which cannot be fitted on a batch; fit it first:"

@@ -48,6 +48,8 @@ def load(
         given = {**preset_settings(name, preset), **given}
     preset_column = given.pop("column", None)
     scorer: PipelineScorer = declaration(**given)
+    if name not in built_in_metrics():  # it may have nothing but a name, columns and score
+        scorer = scorer_of(scorer)
     return with_primary_column(scorer, preset_column if column is None else column)
 
 
@@ -70,11 +72,15 @@ def find_metric(name: str) -> Declaration[..., Any]:
     raise InvalidInput(f"there is no metric {name!r}; {instead}")
 
 
-def with_primary_column(metric: "str | Scorer", column: str | None = None) -> "PipelineScorer":
-    """A metric by name, or as it is; `column`, where one is named, becomes the primary one."""
+def scorer_of(metric: "str | Scorer") -> "PipelineScorer":
+    """A metric by name with its default settings, or a scorer as the pipeline needs it."""
     from freight.core.scorers import adapt
 
-    scorer: Any = load(metric) if isinstance(metric, str) else adapt(metric)
+    return load(metric) if isinstance(metric, str) else adapt(metric)
+
+
+def with_primary_column(scorer: "PipelineScorer", column: str | None) -> "PipelineScorer":
+    """The scorer; `column`, where one is named, becomes the primary one."""
     if column is None:
         return scorer
     columns: tuple[Any, ...] = tuple(scorer.columns)
@@ -84,7 +90,7 @@ def with_primary_column(metric: "str | Scorer", column: str | None = None) -> "P
     if column == there[0]:
         return scorer
     columns = tuple(sorted(columns, key=lambda one: one.name != column))
-    return cast("PipelineScorer", replace(scorer, columns=columns))
+    return cast("PipelineScorer", replace(cast(Any, scorer), columns=columns))
 
 
 def parameters(name: str) -> dict[str, Parameter]:

@@ -20,11 +20,11 @@ from freight.core.pipeline import (
     read_scores,
     weigh,
 )
-from freight.core.scorers import PipelineScorer, Scorer, adapt
+from freight.core.scorers import PipelineScorer, Scorer
 from freight.core.types import Chunk, Cloud, Flag, Measures, Progress
 from freight.data.candidates import Candidates
 from freight.errors import InvalidInput
-from freight.metrics import with_primary_column
+from freight.metrics import scorer_of, with_primary_column
 from freight.transport.types import Array
 
 _BLOCK = 8
@@ -109,7 +109,7 @@ def mbr(
     `itself=False` leaves each candidate's own sample out. `weights` belong to the references; they
     need not add up to 1. A metric that needs IDF and has none learns it from these references.
     """
-    scorer = with_primary_column(metric if isinstance(metric, str) else adapt(metric), column)
+    scorer = with_primary_column(scorer_of(metric), column)
     many = _are_many(candidates)
     lists = (
         _several(candidates, references, weights)

@@ -13,8 +13,8 @@ import numpy as np
 
 from freight.core.metric import Metric, signed
 from freight.core.pipeline import score_together
-from freight.core.result import Column, Result, result_of
-from freight.core.scorers import Refs, check_references
+from freight.core.result import Column, Result, check_references, result_of
+from freight.core.scorers import Refs
 from freight.core.types import NO_FLAGS, Chunk, Flag, FlagKind, Flags, PairScores
 from freight.errors import InvalidInput, MissingPart
 from freight.transport.types import Array
