@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 import freight
 from freight.serve import worker as worker_module
 from freight.serve.access import TOKEN, Access, access_for, is_loopback
+from freight.serve.app import create_app
 from freight.serve.messages import Limits
 from freight.serve.models import ServedModels
 from serve.conftest import SECRET, Gate, open_client, open_server
@@ -24,6 +25,13 @@ def closed(few: ServedModels) -> Iterator[TestClient]:
     """A service that asks for a token."""
     with open_client(few, Limits(seconds=300), Access(token=SECRET)) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def exposed(few: ServedModels) -> TestClient:
+    """A service that other machines reach by any name; nothing is scored."""
+    app = create_app(few, Access((), SECRET))
+    return TestClient(app, raise_server_exceptions=False)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +48,10 @@ def closed(few: ServedModels) -> Iterator[TestClient]:
         "127.0.0.1/evil.example",
         "127.0.0.1 evil.example",
         "127.0.0.1:80:80",
+        "127.0.0.1:",
+        "127.0.0.1:800000",
+        "user@127.0.0.1",
+        "user:word@127.0.0.1:8000",
     ],
 )
 def test_other_names_of_this_machine_are_refused(client: TestClient, host: str) -> None:
@@ -49,29 +61,56 @@ def test_other_names_of_this_machine_are_refused(client: TestClient, host: str) 
     assert "--allow-host" in answer.json()["error"]
 
 
+@pytest.mark.parametrize("host", ["user@evil.example", "@evil.example", "evil.example/x", ""])
+def test_a_malformed_host_is_refused_where_any_name_is_answered_to(
+    exposed: TestClient, host: str
+) -> None:
+    assert exposed.get("/health?check=live", headers={"Host": "evil.example"}).status_code == 200
+    assert exposed.get("/health?check=live", headers={"Host": host}).status_code == 421
+
+
 @pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1:1", "[::1]:8000", "LOCALHOST"])
 def test_this_machines_own_names_are_not(client: TestClient, host: str) -> None:
     assert client.get("/api/encoders", headers={"Host": host}).status_code == 200
 
 
 @pytest.mark.parametrize(
-    ("origin", "status"),
+    ("origin", "host", "status"),
     [
-        ("https://evil.example", 403),
-        ("null", 403),
-        ("http://[", 403),
-        ("http://127.0.0.1.evil.example", 403),
-        ("http://127.0.0.1@evil.example", 403),
-        ("", 403),
-        ("http://127.0.0.1", 200),
-        ("http://localhost:8000", 200),
-        ("http://[::1]:8000", 200),
+        ("https://evil.example", "127.0.0.1", 403),
+        ("null", "127.0.0.1", 403),
+        ("http://[", "127.0.0.1", 403),
+        ("http://127.0.0.1.evil.example", "127.0.0.1", 403),
+        ("http://127.0.0.1@evil.example", "127.0.0.1", 403),
+        ("http://user@127.0.0.1", "127.0.0.1", 403),
+        ("", "127.0.0.1", 403),
+        ("http://127.0.0.1:9000", "127.0.0.1:8000", 403),
+        ("http://127.0.0.1:9000", "127.0.0.1", 403),
+        ("http://127.0.0.1", "127.0.0.1:8000", 403),
+        ("https://127.0.0.1", "127.0.0.1:80", 403),
+        ("http://localhost:8000", "127.0.0.1:8000", 403),
+        ("ftp://127.0.0.1", "127.0.0.1", 403),
+        ("//127.0.0.1", "127.0.0.1", 403),
+        ("http://127.0.0.1/page", "127.0.0.1", 403),
+        ("http://127.0.0.1", "127.0.0.1", 200),
+        ("http://127.0.0.1", "127.0.0.1:80", 200),
+        ("https://LOCALHOST", "localhost", 200),
+        ("http://localhost:8000", "localhost:8000", 200),
+        ("http://[::1]:8000", "[::1]:8000", 200),
     ],
 )
-def test_pages_of_other_sites_may_not_ask(client: TestClient, origin: str, status: int) -> None:
-    answer = client.post("/api/score", json=BODY, headers={"Origin": origin})
+def test_pages_of_other_sites_may_not_ask(
+    client: TestClient, origin: str, host: str, status: int
+) -> None:
+    headers = {"Origin": origin, "Host": host}
+    answer = client.post("/api/score", json=BODY, headers=headers)
     assert answer.status_code == status
     assert "access-control-allow-origin" not in answer.headers
+
+
+def test_of_several_origins_every_one_counts(client: TestClient) -> None:
+    headers = [(b"Origin", b"http://127.0.0.1"), (b"Origin", b"http://evil.example")]
+    assert client.get("/api/encoders", headers=headers).status_code == 403
 
 
 def test_the_token(closed: TestClient) -> None:

@@ -209,6 +209,12 @@ def test_requests_that_cannot_be_used(
         (b"\xff\xfe", 400),
         (b"[" * 15_000, 400),
         (b'{"pairs": ' + b"1" * 5000 + b"}", 400),
+        (b'{"pairs": ' + b"[" * 9000 + b"]" * 9000 + b"}", 400),
+        (
+            b'{"pairs": [{"hyp": "a", "refs": ["b"]}],'
+            b' "metrics": [{"name": "lazy-emd", "settings": {"hyp": ' + b"1" * 4000 + b"}}]}",
+            422,
+        ),
         (b'{"pairs": NaN}', 422),
         (b'{"pairs": [{"hyp": "a", "refs": ["\\ud800"]}]}', 422),
         (b'{"pairs": [{"hyp": "a", "refs": ["b"], "\\ud800": 1}]}', 422),
@@ -308,6 +314,7 @@ def test_results_as_files(client: TestClient) -> None:
         ("jsonl", b"[1]", "is not an object"),
         ("jsonl", b"{", "line 1 of the file is not JSON"),
         ("jsonl", b"[" * 15_000, "nested too deeply"),
+        ("jsonl", b'{"hyp": "a", "ref": ' + b"1" * 5000 + b"}", "too many digits"),
         ("parquet", b"", "format"),
     ],
 )

@@ -17,7 +17,6 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
@@ -33,7 +32,10 @@ INTERNAL_ERROR = "something went wrong here; it has been logged"
 _SHORTEST_TOKEN = 16
 _NEED_TOKEN = ("/api/", "/metrics")
 _METHODS = ("GET", "HEAD", "POST", "OPTIONS")
-_HOST = re.compile(r"(?:\[(?P<ipv6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]*)?", re.I)
+_HOST = r"(?:\[(?P<ipv6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?"
+_HOST_HEADER = re.compile(_HOST, re.I)
+_ORIGIN_HEADER = re.compile(rf"(?P<scheme>https?)://{_HOST}", re.I)
+_PORTS = {"http": 80, "https": 443}
 _SECURITY_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self';"
@@ -128,9 +130,9 @@ class AccessMiddleware:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             headers = Headers(scope=scope)
-            host = _host_name(headers.get("host", ""))
+            host = _HOST_HEADER.fullmatch(headers.get("host", ""))
             self._check_host(host)
-            self._check_origin(headers.get("origin"), host)
+            self._check_origin(headers.getlist("origin"), host)
             self._check_token(scope["path"], headers.get("authorization", ""))
             self._check_concurrency(scope["path"])
             body = await self._read_body(headers, Request(scope, receive))
@@ -139,20 +141,23 @@ class AccessMiddleware:
             return
         await self._app(scope, _replay(body, receive), send)
 
-    def _check_host(self, host: str) -> None:
+    def _check_host(self, host: re.Match[str] | None) -> None:
         """A page whose name was bound to this machine's address sends its own name."""
-        if self._access.hosts and host not in self._access.hosts:
+        if host is None or (self._access.hosts and _name(host) not in self._access.hosts):
             raise Refusal(
                 "this service does not answer to that Host; start it with --allow-host", 421
             )
 
-    def _check_origin(self, origin: str | None, host: str) -> None:
-        """Another site's page may not make a visitor's browser ask."""
-        if origin is None:
-            return
-        name = _origin_name(origin)
-        if not name or name not in {host, *self._access.hosts}:
-            raise Refusal("requests from pages of other sites are refused", 403)
+    def _check_origin(self, origins: Sequence[str], host: re.Match[str] | None) -> None:
+        """Only the pages of this service may make a browser ask: same name, same port.
+
+        A page that another program of this machine serves has another port.
+        """
+        for text in origins:
+            origin = _ORIGIN_HEADER.fullmatch(text)
+            usual = _PORTS[origin["scheme"].lower()] if origin else 0
+            if not (origin and host and _address(origin, usual) == _address(host, usual)):
+                raise Refusal("requests from pages of other sites are refused", 403)
 
     def _check_token(self, path: str, authorization: str) -> None:
         if self._access.token is None or not path.startswith(_NEED_TOKEN):
@@ -183,7 +188,9 @@ class AccessMiddleware:
                     if len(body) > self._limits.body:
                         raise self._too_large()
         except TimeoutError:
-            raise Refusal("the request did not arrive in time", 408) from None
+            raise Refusal(
+                "the request did not arrive in time", 408, {"Connection": "close"}
+            ) from None
         except ClientDisconnect:
             raise Refusal(
                 "the connection was closed before the request was complete", 400
@@ -211,14 +218,10 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def _host_name(header: str) -> str:
-    """The name in a Host header in lower case, without port or brackets; empty if malformed."""
-    match = _HOST.fullmatch(header)
-    return (match["ipv6"] or match["name"]).lower() if match else ""
+def _name(host: re.Match[str]) -> str:
+    """The name in a Host or Origin header in lower case, without port or brackets."""
+    return (host["ipv6"] or host["name"]).lower()
 
 
-def _origin_name(origin: str) -> str:
-    try:
-        return _host_name(urlsplit(origin).netloc)
-    except ValueError:
-        return ""
+def _address(host: re.Match[str], usual_port: int) -> tuple[str, int]:
+    return _name(host), int(host["port"] or usual_port)

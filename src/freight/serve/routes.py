@@ -206,6 +206,10 @@ def _read_rows(content: bytes, kind: str) -> Iterator[Row]:
         yield from parse_rows(decode_lines(stream, "utf-8", _SHOWN), f".{kind}", _SHOWN)
     except RecursionError:
         raise InvalidInput(f"{_SHOWN} is nested too deeply") from None
+    except ValueError as error:  # Python refuses to read an integer of thousands of digits
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(f"{_SHOWN} has a number of too many digits") from None
 
 
 def _segment(row: Row, number: int) -> Segment:
