@@ -17,9 +17,9 @@ MAKERS: dict[str, Callable[[], Loss]] = {
     "lazy": LazyEmd,
     "lazy transport": lambda: LazyEmd(readout="transport"),
     "lazy exact": lambda: LazyEmd(epsilon=0),
-    "emd": lambda: Emd(0.05),
+    "emd": Emd,
     "emd exact": lambda: Emd(0),
-    "wrd": lambda: WrdScore(0.05),
+    "wrd": WrdScore,
     "bary": BaryScore,
     "bary with epsilon": lambda: BaryScore(0.05),
     "freight": Freight,
@@ -157,7 +157,7 @@ def test_gradients_match_finite_differences(make: Callable[[], Loss]) -> None:
     assert torch.autograd.gradcheck(value, (hyp, ref), eps=1e-5, atol=1e-4, rtol=1e-3)
 
 
-@pytest.mark.parametrize("make", [LazyEmd, lambda: Emd(0.05), lambda: WrdScore(0.05)])
+@pytest.mark.parametrize("make", [LazyEmd, Emd, WrdScore])
 def test_weights_have_gradients_and_no_scale(make: Callable[[], Loss]) -> None:
     loss = per_row(make())
     loss.tolerance = 1e-13
@@ -191,6 +191,21 @@ def test_a_barycenter_of_unequal_masses_is_differentiated_through() -> None:
         return values
 
     assert torch.autograd.gradcheck(value, (hyp, ref), eps=1e-6, atol=1e-5, rtol=1e-3)
+
+
+@every
+def test_close_texts_have_the_gradients_of_finite_differences(make: Callable[[], Loss]) -> None:
+    """Each unit has one counterpart: the plan falls into as many parts as there are units."""
+    loss = per_row(make())
+    loss.tolerance = 1e-13
+    hyp, _ = states(loss, 4, 4, rows=2, seed=5)
+    ref = hyp + 0.05 * torch.tensor(np.random.default_rng(6).normal(size=tuple(hyp.shape)))
+
+    def value(x: Tensor) -> Tensor:
+        values: Tensor = loss(x, ref.flip(-2))
+        return values
+
+    assert torch.autograd.gradcheck(value, hyp.requires_grad_(), eps=1e-6, atol=1e-5, rtol=1e-3)
 
 
 @every

@@ -144,6 +144,32 @@ def test_identical_measures_cost_nothing(problem: Problem) -> None:
     assert problem.epsilon > 0 or plan.objective == pytest.approx(0, abs=1e-8)
 
 
+@pytest.mark.parametrize("problem", [x for x in PROBLEMS if not x.epsilon], ids=str)
+@pytest.mark.parametrize("scale", [1e-3, 100.0, 1e5])
+def test_an_exact_plan_scales_with_the_masses(problem: Problem, scale: float) -> None:
+    cost, hyp, ref = random_batch(seed=9)
+    plans = freight.solve(problem, cost, hyp, ref, tolerance=1e-12)
+    scaled = freight.solve(problem, cost, scale * hyp, scale * ref, tolerance=1e-12)
+    np.testing.assert_allclose(scaled.flow, scale * plans.flow, atol=scale * 1e-6)
+    np.testing.assert_allclose(scaled.objective, scale * plans.objective, rtol=1e-8)
+
+
+@pytest.mark.parametrize("totals", [(100.0, 1.0), (1.0, 100.0), (100.0, 50.0), (1e4, 1e4)])
+@pytest.mark.parametrize("epsilon", [0.0, 0.02])
+def test_one_hard_marginal_takes_totals_that_differ(
+    totals: tuple[float, float], epsilon: float
+) -> None:
+    cost, hyp, ref = random_batch(seed=10)
+    hyp, ref = totals[0] * hyp, totals[1] * ref
+    plans = freight.solve(Problem(ref=0.3, epsilon=epsilon), cost, hyp, ref)
+    np.testing.assert_allclose(plans.flow.sum(axis=2), hyp, rtol=1e-9)
+    assert np.isfinite(numbers(plans)).all()
+    mirrored = freight.solve(
+        Problem(hyp=0.3, epsilon=epsilon), cost.swapaxes(1, 2).copy(), ref, hyp
+    )
+    np.testing.assert_allclose(mirrored.objective, plans.objective, rtol=1e-6)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(1, 12),

@@ -52,6 +52,32 @@ def test_the_values_of_a_plan(
     assert [x.item() for x in on_tensors] == pytest.approx(expected, abs=1e-15)
 
 
+@pytest.mark.parametrize("padding", [0.0, 7.0, math.nan, math.inf])
+@pytest.mark.parametrize("tracked", [False, True])
+@pytest.mark.parametrize(
+    "problem",
+    [Problem(2.0, 3.0), Problem(ref=3.0), Problem(2.0, 0.0), Problem(2.0, 3.0, 0.1)],
+    ids=str,
+)
+def test_mass_past_the_sizes_of_tensors_does_not_exist(
+    problem: Problem, tracked: bool, padding: float
+) -> None:
+    alone = solve(problem, COST, HYP, REF)
+    given = [
+        torch.tensor(np.pad(x, room, constant_values=padding))
+        for x, room in ((COST, ((0, 2), (0, 1))), (HYP, (0, 2)), (REF, (0, 1)))
+    ]
+    given[0].requires_grad_(tracked)
+    for cost, hyp, ref in (given, [x[None] for x in given]):
+        padded = solve(problem, cost, hyp, ref, np.array([2]), np.array([2]))
+        for name in ("transport", "objective", "regularised"):
+            assert getattr(padded, name).item() == pytest.approx(getattr(alone, name), abs=1e-8)
+        if tracked:
+            (gradient,) = torch.autograd.grad(padded.regularised.sum(), given[0])
+            expected = np.pad(alone.flow, ((0, 2), (0, 1)))
+            np.testing.assert_allclose(gradient, expected, atol=1e-6)
+
+
 def test_penalties_become_floats() -> None:
     assert Problem(1, 2) == Problem(1.0, 2.0)
     assert repr(Problem(hyp=1)) == "Problem(hyp=1.0, ref=inf, epsilon=0.0)"

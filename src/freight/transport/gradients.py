@@ -7,10 +7,11 @@ g = -ref log(s / b) make a change of the data move the potentials by the solutio
     | P'                          diag(s (1 + epsilon/ref))| |dg| = |(P dC)'1 + epsilon s db / b|
 
 whose matrix is symmetric: one solve gives the gradient of any function of the plan. The potentials
-of a free marginal do not move; between two hard marginals they are determined up to a constant.
+of a free marginal do not move. Between two hard marginals they are determined up to a constant for
+every set of units that exchanges no mass with the others; a hard marginal therefore counts as one
+with a very large penalty, which settles the constants and changes nothing else.
 """
 
-import math
 from typing import Any
 
 import torch
@@ -18,6 +19,9 @@ from torch import Tensor
 
 from freight.errors import InvalidInput
 from freight.transport.types import Problem
+
+_HARD = 1e-10
+"""epsilon / penalty of a hard marginal: flows that are smaller are below a solver's tolerance."""
 
 
 def attach_gradient(
@@ -94,8 +98,6 @@ def _solve_system(
     ref_curve = _curvature(flow.sum(-2), problem.ref, epsilon)
     damped = _divide(flow, hyp_curve[..., None])
     schur = torch.diag_embed(torch.where(ref_curve > 0, ref_curve, 1.0)) - flow.mT @ damped
-    if problem.hyp == problem.ref == math.inf:
-        schur = schur + ref_curve[..., None] * ref_curve[..., None, :]
     y = torch.linalg.solve(schur, (columns - (damped.mT @ rows[..., None])[..., 0])[..., None])[
         ..., 0
     ]
@@ -104,7 +106,7 @@ def _solve_system(
 
 
 def _curvature(sums: Tensor, penalty: float, epsilon: float) -> Tensor:
-    return sums if penalty == math.inf else sums * (1.0 + epsilon / penalty)
+    return sums * (1.0 + max(epsilon / penalty, _HARD))
 
 
 def _divide(a: Tensor, b: Tensor) -> Tensor:

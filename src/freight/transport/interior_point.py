@@ -85,7 +85,7 @@ def _solve(
 
 @kernel
 def _start(cost: Array, hyp: _RelaxedSide, ref: _RelaxedSide, plan: Array, slack: Array) -> None:
-    """Begin with strictly feasible potentials and the independent coupling."""
+    """Begin with strictly feasible potentials and the independent coupling of a hard marginal."""
     n, m = cost.shape
     room = 0.05 * (np.abs(cost).max() + 1e-3)
     for i in range(n):
@@ -93,9 +93,10 @@ def _start(cost: Array, hyp: _RelaxedSide, ref: _RelaxedSide, plan: Array, slack
     for j in range(m):
         ref.potential[j] = 0.5 * cost[:, j].min() - room
     _compute_slack(cost, hyp, ref, slack)
+    total = ref.weights.sum() if hyp.penalty == np.inf else hyp.weights.sum()
     for i in range(n):
         for j in range(m):
-            plan[i, j] = hyp.weights[i] * ref.weights[j]
+            plan[i, j] = hyp.weights[i] * ref.weights[j] / total
 
 
 @kernel

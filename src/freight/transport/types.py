@@ -106,9 +106,11 @@ class Plans:
     @cached_property
     def _totals(self) -> tuple[Any, Any, Any]:
         terms = self.problem.hyp, self.problem.ref, self.problem.epsilon
-        data = [self.cost, self.flow, self.hyp_weights, self.ref_weights]
         if isinstance(self.cost, torch.Tensor):
-            return tensor_totals(data[0], data[1], data[2], data[3], *terms)
+            hyp = _clear_padding(self.hyp_weights, self.hyp_sizes)
+            ref = _clear_padding(self.ref_weights, self.ref_sizes)
+            return tensor_totals(self.cost, self.flow, hyp, ref, *terms)
+        data = [self.cost, self.flow, self.hyp_weights, self.ref_weights]
         single = self.cost.ndim == 2
         data = [x[None] for x in data] if single else data
         out = np.empty((len(data[0]), 3))
@@ -175,6 +177,15 @@ def _kl_penalty(sums: Array, weights: Array, penalty: float) -> float:
             total += sums[k] * np.log(sums[k] / weights[k])
         total += weights[k] - sums[k]
     return penalty * total
+
+
+def _clear_padding(weights: torch.Tensor, sizes: Array) -> torch.Tensor:
+    """The masses with 0 at and past the sizes, where the caller may have left anything."""
+    width = weights.shape[-1]
+    if (sizes == width).all():
+        return weights
+    inside = torch.as_tensor(np.arange(width) < sizes[:, None], device=weights.device)
+    return weights.where(inside.view(weights.shape), 0.0)
 
 
 def tensor_totals(
