@@ -281,6 +281,32 @@ def test_sacrebleus_own_signature_is_inside() -> None:
     assert ",".join(str(own.get_signature()).split("|")[1:]) in inside
 
 
+def test_popovics_word_f_by_hand() -> None:
+    """The mean of both orders' F, an order without n-grams counting as 0."""
+    hyps, refs = ["a b c", "a"], ["a b d e", "a"]
+    half = 5 * (2 / 3) * (2 / 4) / (4 * (2 / 3) + 2 / 4), 5 * (1 / 2) * (1 / 3) / (4 / 2 + 1 / 3)
+    result = freight.load("word-f", preset="popovic").score(hyps, refs)
+    assert result["score"].tolist() == pytest.approx([50 * sum(half), 50.0])
+    assert "eps_smoothing=True" in result.signature
+    assert lexical.word_f(word_order=2).score(hyps, refs)["score"][1] == 100.0
+
+
+@pytest.mark.parametrize("beta", [1, 2, 3])
+def test_popovics_word_f_has_the_published_agreement(data: Path, beta: int) -> None:
+    """STD's Table IV: its text says n-grams up to 4, its figures are the tool's default, 2."""
+    tables = json.loads((data / "published/std.json").read_text())["tables"]
+    (table,) = [one for one in tables if one["table"] == "Table IV"]
+    with gzip.open(data / "data/wmt15-da.jsonl.gz", "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    for pair in ("cs-en", "de-en", "fi-en", "ru-en"):
+        some = [row for row in rows if row["lang_pair"] == pair]
+        human = [row["human"]["da_z"] for row in some]
+        texts = [row["hyp"] for row in some], [row["refs"][0] for row in some]
+        scores = freight.load("word-f", preset="popovic", beta=beta).score(*texts)["score"]
+        published = table["rows"][f"WordF{beta}"][pair]
+        assert np.corrcoef(scores, human)[0, 1] == pytest.approx(published, abs=6e-4)
+
+
 def test_per_by_hand() -> None:
     hyps = ["b a x", "a a a", "a b", "c b a", "x y z w"]
     refs = ["a b c d", "a b", "a b c d", "a b c", "a b"]
@@ -308,6 +334,22 @@ def test_nist_of_a_text_shorter_than_its_order() -> None:
     with pytest.raises(ZeroDivisionError):
         sentence_nist([["a", "b"]], ["a", "b"])
     assert lexical.nist().score(["a b"], ["a b"])["score"].tolist() == [1.0]
+
+
+def test_rouge_reads_recall_and_precision_by_hand() -> None:
+    """WRDScore defines ROUGE-N as the matched share of the reference's n-grams."""
+    hyps, refs = ["get the long name", "a b c"], ["get long", "a b d e"]
+    for factory, recall, precision in (
+        (lexical.rouge_1, [2 / 2, 2 / 4], [2 / 4, 2 / 3]),
+        (lexical.rouge_2, [0 / 1, 1 / 3], [0 / 3, 1 / 2]),
+    ):
+        found = factory(readout="recall").score(hyps, refs)
+        assert found["score"].tolist() == recall
+        assert "readout=recall" in found.signature
+        assert factory(readout="precision").score(hyps, refs)["score"].tolist() == precision
+        assert factory(readout="recall").score(refs, hyps)["score"].tolist() == precision
+    assert lexical.rouge_1().symmetric
+    assert not lexical.rouge_1(readout="recall").symmetric
 
 
 def test_rouge_flags_what_it_cannot_read() -> None:

@@ -146,5 +146,16 @@ FBeta = Annotated[
 CharacterOrder = Annotated[
     int, Field(ge=1, description="Longest character n-grams."), Slider(1, 10)
 ]
+EpsSmoothing = Annotated[
+    bool,
+    Field(
+        description="Whether the F-score is the mean over all orders, as in Popović's chrF++.py,"
+        " rather than that of the mean precision and recall of the orders both texts have."
+    ),
+]
 WordOrder = Annotated[int, Field(ge=1, description="Longest word n-grams."), Slider(1, 6)]
 Stem = Annotated[bool, Field(description="Whether words are reduced to their stems.")]
+RougeReadout = Annotated[
+    Literal["f1", "precision", "recall"],
+    Field(description="The score: F1, the share of the hypothesis, or that of the reference."),
+]

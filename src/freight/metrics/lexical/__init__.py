@@ -14,11 +14,13 @@ from freight.errors import InvalidInput
 from freight.metrics.declaration import HIGHER, LOWER, ByLanguage, Slider, declare
 from freight.metrics.parameter_types import (
     CharacterOrder,
+    EpsSmoothing,
     FBeta,
     Language,
     Lowercase,
     NltkTokenizer,
     ReferencesRule,
+    RougeReadout,
     SacrebleuTokenizer,
     Share,
     Smoothing,
@@ -99,12 +101,13 @@ def chrf(
     beta: FBeta = 2,
     char_order: CharacterOrder = 6,
     lowercase: Lowercase = False,
+    eps_smoothing: EpsSmoothing = False,
     references: ReferencesRule = "best",
 ) -> "Lexical":
     """F-score of character n-grams, recall counting more (sacrebleu)."""
     from freight.metrics.lexical.libraries import Chrf
 
-    return _percent("chrf", Chrf(char_order, 0, beta, lowercase), references)
+    return _percent("chrf", Chrf(char_order, 0, beta, lowercase, eps_smoothing), references)
 
 
 @declare("chrf++", columns={"score": HIGHER}, paper=_CHRF_2, page="lexical")
@@ -113,25 +116,37 @@ def chrf_plus_plus(
     char_order: CharacterOrder = 6,
     word_order: WordOrder = 2,
     lowercase: Lowercase = False,
+    eps_smoothing: EpsSmoothing = False,
     references: ReferencesRule = "best",
 ) -> "Lexical":
     """F-score of character and word n-grams (sacrebleu)."""
     from freight.metrics.lexical.libraries import Chrf
 
-    return _percent("chrf++", Chrf(char_order, word_order, beta, lowercase), references)
+    measure = Chrf(char_order, word_order, beta, lowercase, eps_smoothing)
+    return _percent("chrf++", measure, references)
 
 
-@declare("word-f", columns={"score": HIGHER}, paper=_CHRF_2, page="lexical")
+@declare(
+    "word-f",
+    columns={"score": HIGHER},
+    presets={"popovic": {"word_order": 2, "eps_smoothing": True}},
+    paper=_CHRF_2,
+    page="lexical",
+)
 def word_f(
     beta: FBeta = 2,
     word_order: WordOrder = 4,
     lowercase: Lowercase = False,
+    eps_smoothing: EpsSmoothing = False,
     references: ReferencesRule = "best",
 ) -> "Lexical":
-    """F-score of word n-grams: chrF++ without characters (sacrebleu)."""
+    """F-score of word n-grams: chrF++ without characters (sacrebleu).
+
+    `preset="popovic"` is what Popović's chrF++.py computes at its default, words and word pairs.
+    """
     from freight.metrics.lexical.libraries import Chrf
 
-    return _percent("word-f", Chrf(0, word_order, beta, lowercase), references)
+    return _percent("word-f", Chrf(0, word_order, beta, lowercase, eps_smoothing), references)
 
 
 @declare(
@@ -162,21 +177,27 @@ def ter(
 
 
 @declare("rouge-1", columns={"score": HIGHER}, paper=_ROUGE, page="lexical")
-def rouge_1(stem: Stem = False, references: ReferencesRule = "best") -> "Lexical":
+def rouge_1(
+    stem: Stem = False, readout: RougeReadout = "f1", references: ReferencesRule = "best"
+) -> "Lexical":
     """F-score of common words (rouge-score)."""
-    return _rouge("rouge-1", "rouge1", stem, references)
+    return _rouge("rouge-1", "rouge1", stem, readout, references)
 
 
 @declare("rouge-2", columns={"score": HIGHER}, paper=_ROUGE, page="lexical")
-def rouge_2(stem: Stem = False, references: ReferencesRule = "best") -> "Lexical":
+def rouge_2(
+    stem: Stem = False, readout: RougeReadout = "f1", references: ReferencesRule = "best"
+) -> "Lexical":
     """F-score of common word pairs (rouge-score)."""
-    return _rouge("rouge-2", "rouge2", stem, references)
+    return _rouge("rouge-2", "rouge2", stem, readout, references)
 
 
 @declare("rouge-l", columns={"score": HIGHER}, paper=_ROUGE, page="lexical")
-def rouge_l(stem: Stem = False, references: ReferencesRule = "best") -> "Lexical":
+def rouge_l(
+    stem: Stem = False, readout: RougeReadout = "f1", references: ReferencesRule = "best"
+) -> "Lexical":
     """F-score of the longest common subsequence of words (rouge-score)."""
-    return _rouge("rouge-l", "rougeL", stem, references)
+    return _rouge("rouge-l", "rougeL", stem, readout, references)
 
 
 @declare(
@@ -277,10 +298,10 @@ def _check_tokenizer(metric: str, name: str) -> str:
     return name
 
 
-def _rouge(name: str, kind: str, stem: bool, references: str) -> "Lexical":
+def _rouge(name: str, kind: str, stem: bool, readout: RougeReadout, references: str) -> "Lexical":
     from freight.metrics.lexical.libraries import Rouge
 
-    return _share(name, Rouge(kind, stem), references)
+    return _share(name, Rouge(kind, stem, readout), references)
 
 
 def _percent(name: str, measure: "Measure", references: str) -> "Lexical":

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -116,6 +116,7 @@ class Chrf(SacrebleuMeasure):
     word_order: int
     beta: float
     lowercase: bool
+    eps_smoothing: bool
     kind: ClassVar[str] = "CHRF"
 
 
@@ -137,12 +138,17 @@ def sacrebleu_metrics() -> Any:
 
 @dataclass(frozen=True)
 class Rouge(Measure):
-    """The F-measure of one kind of ROUGE."""
+    """One kind of ROUGE: its F1, precision or recall."""
 
     kind: str
     stem: bool
+    readout: Literal["f1", "precision", "recall"]
     package: ClassVar[str] = "rouge-score"
-    symmetric: ClassVar[bool] = True  # 2PR / (P + R): precision and recall change places
+
+    @property
+    def symmetric(self) -> bool:
+        """F1 is: where the sides change places, so do precision and recall in 2PR / (P + R)."""
+        return self.readout == "f1"
 
     def build(self) -> Any:
         """The library's scorer."""
@@ -150,10 +156,11 @@ class Rouge(Measure):
         return module.RougeScorer([self.kind], use_stemmer=self.stem)
 
     def __call__(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> LexicalReading:
-        """F-measures."""
+        """What is read of the library's scores."""
         rouge = self.build()
+        name = "fmeasure" if self.readout == "f1" else self.readout
         pairs = zip(hyps, refs, strict=True)
-        scores = [rouge.score(ref, hyp)[self.kind].fmeasure for hyp, (ref,) in pairs]
+        scores = [getattr(rouge.score(ref, hyp)[self.kind], name) for hyp, (ref,) in pairs]
         return LexicalReading(np.array(scores, dtype=float))
 
     def notes(self, text: str) -> set[str]:

@@ -35,11 +35,14 @@ class Measure(ABC):
     package: ClassVar[str]
     together: ClassVar[bool] = False
     """Whether several references count together rather than one by one."""
-    symmetric: ClassVar[bool] = False
-    """Whether two texts score the same, to the bit, whichever of them is the hypothesis."""
 
     def __post_init__(self) -> None:
         self.build()
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether two texts score the same, to the bit, whichever of them is the hypothesis."""
+        return False
 
     @abstractmethod
     def build(self) -> Any:
