@@ -65,7 +65,7 @@ def test_tune_test_and_score_with_what_was_found(
     assert 'class="warning"' not in page
     assert json.loads((folder / "tuned.json").read_text())["settings"]["hyp"] == 1.6
 
-    texts = ["test.jsonl", "-m", "lazy-emd", "--json"]
+    texts = ["test.jsonl", "-m", "lazy-emd", "--encoder", "hashed", "--json"]
     assert run(monkeypatch, folder, "score", *texts, "--preset", "tuned.json") == 0
     record = json.loads(capsys.readouterr().out)["metrics"][0]
     expected = freight.load("lazy-emd", encoder="hashed", hyp=1.6)
@@ -80,7 +80,7 @@ def test_folds_and_numbers(
     assert "best settings on the other sets" in capsys.readouterr().out
     assert run(monkeypatch, folder, "tune", "lazy-emd:transport", *arguments, "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["settings"] == {"encoder": "hashed", "column": "transport", "hyp": 1.6}
+    assert found["settings"] == {"column": "transport", "hyp": 1.6}
     assert [trial["hyp"] for trial in found["trials"]] == [0.1, 0.4, 1.6]
     held = [one for one in found["found"]["held_out"] if one["metric"] == "tuned lazy-emd"]
     assert [one["set"] for one in held] == ["train cs-en", "train de-en"]

@@ -249,16 +249,17 @@ def test_a_preset_comes_back_as_it_was(tmp_path: Path) -> None:
     found = tune("lazy-emd", space, train, (), {**HASHED, "ref": 0.8, "preset": "authors"})
     path = tmp_path / "tuned.json"
     found.write_preset(path)
-    loaded = freight.load("lazy-emd", preset=str(path))
+    loaded = freight.load("lazy-emd", preset=str(path), **HASHED)
     assert loaded.signature == found.signatures[0]
     assert loaded.columns[0].name == "objective"
     assert "hyp=inf,ref=0.8" in loaded.signature
     assert "cut=0.999" in loaded.signature
     content = json.loads(path.read_text())
-    assert content["settings"]["encoder"] == "hashed"
+    assert "encoder" not in content["settings"]
+    assert content["found"]["loaded"] == {"encoder": "hashed"}
     assert content["found"]["value"] == found.best.value
     assert content["found"]["train"][0]["rows"] == 80
-    other = freight.load("lazy-emd", preset=str(path), ref=0.1, column="transport")
+    other = freight.load("lazy-emd", preset=str(path), ref=0.1, column="transport", **HASHED)
     assert "ref=0.1" in other.signature
     assert other.columns[0].name == "transport"
 
@@ -272,6 +273,8 @@ def test_a_preset_comes_back_as_it_was(tmp_path: Path) -> None:
         ('{"metric": "emd", "settings": {}}', "is a preset of emd, not of lazy-emd"),
         ('{"metric": "lazy-emd", "settings": {"speed": 1}}', "sets 'speed', which lazy-emd does"),
         ('{"metric": "lazy-emd", "settings": {"preset": "exact"}}', "sets 'preset'"),
+        ('{"metric": "lazy-emd", "settings": {"encoder": "static:x.kv"}}', "give encoder yourself"),
+        ('{"metric": "lazy-emd", "settings": {"tags": "./pipeline"}}', "give tags yourself"),
     ],
 )
 def test_presets_that_are_none(tmp_path: Path, content: str | None, message: str) -> None:

@@ -37,7 +37,7 @@ from freight.judge.search import (
     run_search,
 )
 from freight.judge.study import Study, judge
-from freight.metrics import load, preset_settings, write_preset
+from freight.metrics import LOADED, load, preset_settings, write_preset
 
 TuningProgress = Callable[[str, float], None]
 """Called with a stage and the share of it that was done since the last call."""
@@ -88,7 +88,7 @@ class TuningResult:
     @property
     def preset(self) -> dict[str, Any]:
         """The content of a preset file: metric, settings, and how they were found."""
-        settings = with_encoder_name(self.settings)
+        settings = {name: x for name, x in self.settings.items() if name not in LOADED}
         return {"metric": self.metric, "settings": settings, "found": self._record}
 
     @property
@@ -102,6 +102,7 @@ class TuningResult:
             "default": self.default.value,
             "search": self.search,
             "seed": options.seed,
+            "loaded": self._loaded,
             "train": [
                 {"set": one.name, "rows": len(one), "sha256": set_digest(one), "value": value}
                 for one, value in zip(self.train, self.best.values.values(), strict=True)
@@ -112,6 +113,12 @@ class TuningResult:
             "warnings": list(self.warnings),
             "notes": list(self.notes),
         }
+
+    @property
+    def _loaded(self) -> dict[str, str | None]:
+        """What a preset leaves to whoever reads it, by name: the encoder that was used."""
+        chosen = {name: self.settings[name] for name in LOADED if name in self.settings}
+        return {name: x if isinstance(x, str) else name_of(x) or None for name, x in chosen.items()}
 
     def write_preset(self, path: Path) -> None:
         """Write the settings to a file that `load(metric, preset=...)` reads."""
@@ -367,16 +374,6 @@ def count_shared_rows(train: Sequence[Judgements], test: Judgements) -> int:
     """The number of rows of a set whose hypothesis and references are also in the others."""
     seen = {row for one in train for row in zip(one.hyps, one.refs, strict=True)}
     return sum(row in seen for row in zip(test.hyps, test.refs, strict=True))
-
-
-def with_encoder_name(settings: Settings) -> Settings:
-    """Settings with the encoder's name in place of an encoder; one without a name is left out."""
-    chosen = settings.get("encoder")
-    if chosen is None or isinstance(chosen, str):
-        return dict(settings)
-    name = name_of(chosen)
-    others = {key: value for key, value in settings.items() if key != "encoder"}
-    return {**others, "encoder": name} if name else others
 
 
 def set_digest(judged: Judgements) -> str:

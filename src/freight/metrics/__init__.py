@@ -39,8 +39,8 @@ def load(
     """The metric of this name, built with these settings; `parameters(name)` says what there is.
 
     `name` is from `list_metrics()`, or `path/to/file.py:name` for a metric of your own. A preset is
-    settings under a name, such as a paper's, or in a file that ends in .json; what is set besides
-    overrides it. `column` becomes the primary one.
+    settings under a name, such as a paper's, or in a file that ends in .json (which names no
+    encoder); what is set besides overrides it. `column` becomes the primary one.
     """
     declaration = find_metric(name)
     given = declaration.check_names(settings)
@@ -136,6 +136,9 @@ def built_in_metrics() -> dict[str, Declaration[..., Any]]:
 
 _INFINITE = {"inf": float("inf"), "-inf": float("-inf")}
 
+LOADED = ("encoder", "tags")
+"""Parameters that name something to load, which can run code: no file of settings sets them."""
+
 
 def preset_settings(name: str, preset: str) -> dict[str, Any]:
     """The settings of a preset, known by name or in a .json file."""
@@ -163,8 +166,13 @@ def read_preset(path: Path, metric: str) -> dict[str, Any]:
         raise InvalidInput(f"{path} is a preset of {content['metric']}, not of {metric}")
     declaration = find_metric(metric)
     current = {declaration.current_name(name): value for name, value in settings.items()}
-    known = [name for name in declaration.settable if name != "preset"]
+    known = [name for name in declaration.settable if name not in ("preset", *LOADED)]
     for name, value in current.items():
+        if name in LOADED:
+            raise InvalidInput(
+                f"{path} sets {name!r}; a preset holds settings only, so take that out of the file"
+                f" and give {name} yourself"
+            )
         if name not in known:
             raise InvalidInput(
                 f"{path} sets {name!r}, which {metric} does not have; it has {', '.join(known)}"
