@@ -1,10 +1,12 @@
 """Word vectors from files of every format, and what is said of a file that is none."""
 
 import gzip
+import os
 import pickle
 import shutil
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import gensim
 import numpy as np
@@ -76,7 +78,52 @@ def test_sub_words_make_up_a_vector(tmp_path: Path) -> None:
         np.testing.assert_allclose(vectors[1], model.wv["runningly"], atol=1e-6)
 
 
+def test_vectors_that_gensim_stores_apart_and_old_pickles(tmp_path: Path) -> None:
+    keyed = gensim.models.KeyedVectors(5)
+    keyed.add_vectors(WORDS[:4], VECTORS[:4])
+    keyed.save(str(tmp_path / "apart.kv"), separately=["vectors"])
+    keyed.save(str(tmp_path / "old.kv"), pickle_protocol=2)
+    assert (tmp_path / "apart.kv.vectors.npy").is_file()
+    for name in ("apart.kv", "old.kv"):
+        known, vectors = open_vectors(tmp_path / name).look_up(["dog", "nothing"])
+        assert known.tolist() == [True, False]
+        np.testing.assert_array_equal(vectors[0], VECTORS[2])
+
+
+class Harmful:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.folder),)
+
+
+def test_a_pickle_runs_nothing(tmp_path: Path) -> None:
+    """Neither as the file itself, nor among its vectors, nor in a part that is stored apart."""
+    keyed = gensim.models.KeyedVectors(5)
+    keyed.add_vectors(WORDS[:4], VECTORS[:4])
+    (tmp_path / "alone.kv").write_bytes(pickle.dumps(Harmful(tmp_path / "made")))
+    keyed.more = Harmful(tmp_path / "made")
+    keyed.save(str(tmp_path / "inside.kv"))
+    keyed.more = None
+    vars(keyed)["__scipys"] = ["harm"]
+    (tmp_path / "apart.kv").write_bytes(pickle.dumps(keyed))
+    (tmp_path / "apart.kv.harm.npy").write_bytes(pickle.dumps(Harmful(tmp_path / "made")))
+    for name, message in (
+        ("alone.kv", r"alone.kv .* it names \w+.mkdir, which may run code"),
+        ("inside.kv", "inside.kv .* save_word2vec_format"),
+        ("apart.kv", "apart.kv .* parts that are no arrays"),
+    ):
+        with pytest.raises(freight.InvalidInput, match=message):
+            freight.load("wmd", encoder=f"static:{tmp_path / name}").score(["a"], ["b"])
+    assert not (tmp_path / "made").exists()
+
+
 BAD = {
+    "text.kv": (b"no pickle", "is no pickle of word vectors"),
+    "list.kv": (pickle.dumps([1]), "a pickle of list, not of word vectors"),
     "cut.bin": (b"6 5\nthe " + VECTORS[0].tobytes(), "is cut short: 1 of 6 words"),
     "none.bin": (b"no header at all\n", "first line"),
     "line.bin": (b"no line", "has no first line"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import pickle
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -42,7 +43,7 @@ def open_vectors(path: Path) -> VectorSource:
         raise InvalidInput(f"{path} ends in none of {' '.join(FORMATS)} (or .gz of them)")
     try:
         return FORMATS[kind](plain)
-    except (ValueError, KeyError, EOFError, OSError) as error:
+    except (ValueError, TypeError, KeyError, EOFError, OSError) as error:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(f"{path} is not a file of vectors: {error}") from None
@@ -90,7 +91,7 @@ class _Word2VecFile:
 
 
 class _LoadedVectors:
-    """Vectors that are in memory, or that gensim has mapped."""
+    """Vectors that are in memory, or mapped."""
 
     def __init__(self, places: dict[str, int], vectors: Array) -> None:
         self._places, self._vectors, self.dim = places, vectors, int(vectors.shape[1])
@@ -130,11 +131,89 @@ def _open_text(path: Path) -> VectorSource:
     return _Word2VecFile(path, binary=False)
 
 
+class _Stored:
+    """An object of gensim's as it is in a file: attributes, and no code of its own."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+
+class _DataUnpickler(pickle.Unpickler):
+    """Reads arrays and gensim's word vectors, and refuses whatever else a pickle may name.
+
+    A pickle calls what it names, so that reading one as it stands can run any program.
+    """
+
+    def find_class(self, module: str, name: str) -> Any:
+        kind = _RENAMED.get(module, module), name
+        if kind not in _PICKLED:
+            raise ValueError(
+                f"it names {module}.{name}, which may run code; if you trust whoever made it, load"
+                " it with gensim, and save its vectors by save_word2vec_format"
+            )
+        return _PICKLED[kind]
+
+
+def _text_bytes(text: str, _: str) -> bytes:
+    """How old pickles store bytes."""
+    return text.encode("latin-1")
+
+
+_PICKLED: dict[tuple[str, str], Any] = {
+    ("gensim.models.keyedvectors", "KeyedVectors"): _Stored,
+    ("gensim.models.keyedvectors", "Word2VecKeyedVectors"): _Stored,
+    ("gensim.models.keyedvectors", "FastTextKeyedVectors"): _Stored,
+    ("gensim.models.keyedvectors", "Vocab"): _Stored,
+    ("gensim.models.keyedvectors", "CompatVocab"): _Stored,
+    ("gensim.models.fasttext", "FastTextKeyedVectors"): _Stored,
+    ("numpy._core.multiarray", "_reconstruct"): np.zeros(0).__reduce__()[0],
+    ("numpy._core.multiarray", "scalar"): np.float32(0).__reduce__()[0],
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy", "dtype"): np.dtype,
+    ("builtins", "set"): set,
+    ("builtins", "frozenset"): frozenset,
+    ("_codecs", "encode"): _text_bytes,
+}
+_RENAMED = {"numpy.core.multiarray": "numpy._core.multiarray", "__builtin__": "builtins"}
+_SEPARATE = "__numpys", "__scipys", "__recursive_saveloads", "__ignoreds"
+"""Attributes that gensim stores in files of their own: arrays, matrices, objects, and none."""
+
+
 def _open_gensim(path: Path) -> VectorSource:
-    keyed = _gensim("keyedvectors").KeyedVectors.load(str(path), mmap="r")
-    if hasattr(keyed, "vectors_ngrams"):
-        return _SubwordVectors(keyed)
-    return _LoadedVectors(keyed.key_to_index, keyed.vectors)
+    """gensim's word vectors, read without running anything that the file may say."""
+    stored = vars(_unpickled(path))
+    arrays, *others, _ = (stored.pop(name, ()) for name in _SEPARATE)
+    if any(others):
+        raise ValueError(f"it has parts that are no arrays: {others}")
+    for name in arrays:
+        stored[name] = np.load(f"{path}.{name}.npy", mmap_mode="r", allow_pickle=False)
+    if "key_to_index" not in stored:  # before gensim 4
+        stored["key_to_index"] = {word: k for k, word in enumerate(stored.pop("index2word"))}
+    places = stored["key_to_index"]
+    vectors = stored["vectors_vocab" if "vectors_ngrams" in stored else "vectors"]
+    if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype.kind != "f":
+        raise ValueError("its vectors are no matrix of numbers")
+    if not isinstance(places, dict) or {*places.values()} != {*range(len(vectors))}:
+        raise ValueError(f"its words are not those of its {len(vectors)} vectors")
+    if "vectors_ngrams" not in stored:
+        return _LoadedVectors(places, vectors)
+    kind = _gensim("fasttext").FastTextKeyedVectors
+    keyed = kind.__new__(kind)
+    vars(keyed).update(stored)
+    keyed.recalc_char_ngram_buckets()
+    keyed.adjust_vectors()
+    return _SubwordVectors(keyed)
+
+
+def _unpickled(path: Path) -> _Stored:
+    with path.open("rb") as stream:
+        try:
+            stored = _DataUnpickler(stream, encoding="latin-1").load()
+        except (pickle.UnpicklingError, AttributeError, ImportError, IndexError, TypeError) as odd:
+            raise ValueError(f"it is no pickle of word vectors ({odd})") from None
+    if not isinstance(stored, _Stored):
+        raise ValueError(f"it is a pickle of {type(stored).__name__}, not of word vectors")
+    return stored
 
 
 def _open_npz(path: Path) -> VectorSource:
