@@ -194,7 +194,7 @@ class Task:
         self.words = vocabulary()
         self.corpus, self.facts, self.refs = make_corpora(rows, 100, seed)
         self.vectors = unit_vectors(vectors, self.words)
-        self.lazy_emd = freight.load("lazy-emd", encoder=vectors, readout="objective")
+        self.lazy_emd = freight.load("lazy-emd", encoder=vectors)
         self.lexical = CHRF(), BLEU()
 
     def test(self, generator: Generator, step: int) -> Point:

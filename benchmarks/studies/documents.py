@@ -30,7 +30,7 @@ BASE = "lazy-emd objective"
 HARD_INNER = {"inner_hyp": math.inf, "inner_ref": math.inf, "inner_epsilon": 0.0}
 ENTERED: dict[str, tuple[str, dict[str, Any]]] = {
     BASE: ("lazy-emd", {}),
-    "lazy-emd transport": ("lazy-emd", {}),
+    "lazy-emd transport": ("lazy-emd", {"preset": "paper"}),
     "emd transport": ("emd", {}),
     "bert-score f1": ("bert-score", {}),
     "bert-score recall": ("bert-score", {}),

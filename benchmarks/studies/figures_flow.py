@@ -15,7 +15,7 @@ def flow() -> str:
     """One diagram with a key below it."""
     explanation = freight.load("lazy-emd").explain(HYP, REF)
     [view] = explanation.views
-    title = f"lazy-emd: transport = {number(explanation.score, 2)}"
+    title = f"lazy-emd: {explanation.column.name} = {number(explanation.score, 2)}"
     left, right = ("rgb({}, {}, {})".format(*colour) for colour in (NEAR, FAR))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}"'

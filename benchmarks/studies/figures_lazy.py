@@ -43,7 +43,7 @@ def matchings() -> str:
 
 def _panels() -> Iterator[str]:
     for name, options in MATCHINGS.items():
-        explanation = freight.load("lazy-emd", **options).explain(HYP, REF)
+        explanation = freight.load("lazy-emd", column="transport", **options).explain(HYP, REF)
         [view] = explanation.views
         title = f"{name}: ⟨C,P⟩ = {number(explanation.score, 3)}"
         yield _panel(title, view, view.plans[0])

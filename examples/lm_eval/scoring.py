@@ -11,7 +11,7 @@ from freight.interop.lm_eval import Answers
 answers = Answers(
     {
         "freight": freight.load("freight"),
-        "lazy_emd": freight.load("lazy-emd", column="objective"),
+        "lazy_emd": freight.load("lazy-emd"),
         "bleu": freight.load("bleu"),
     },
     refs="paraphrases",

@@ -41,7 +41,7 @@ def test_the_house_metric_is_the_default() -> None:
 
 def test_at_a_terminal_without_colours() -> None:
     lines = drawn("lazy-emd", HYP, REF).splitlines()
-    assert lines[0].startswith("lazy-emd  transport↓ 0.0691  objective 0.")
+    assert lines[0].startswith("lazy-emd  objective↓ 0.1722  transport 0.0691")
     assert lines[1:5] == [
         "hyp  The boy in a coat.",
         "         +++      ++++",

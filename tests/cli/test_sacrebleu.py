@@ -93,7 +93,7 @@ def test_the_scores_alone_and_as_text(
     metrics = "-m", "bleu", "-m", "lazy-emd", "--encoder", "hashed"
     expected = [
         freight.load("bleu").score(HYPS, REFS).system["score"],
-        freight.load("lazy-emd", encoder="hashed").score(HYPS, REFS).system["transport"],
+        freight.load("lazy-emd", encoder="hashed").score(HYPS, REFS).system["objective"],
     ]
     assert score(monkeypatch, "ref.txt", "-i", "systems/best.txt", *metrics, "-b", "-w", "3") == 0
     assert capsys.readouterr().out.split() == [f"{value:.3f}" for value in expected]

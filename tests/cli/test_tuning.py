@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
         with (tmp_path / f"{name}.jsonl").open("w") as stream:
             for pair in pairs:
                 judged = rated(f"{name} {pair}", 10, 3, ("quality",))
-                scores = -metric.score(judged.hyps, judged.refs)["transport"]
+                scores = -metric.score(judged.hyps, judged.refs)["objective"]
                 for k, score in enumerate(scores):
                     row = {
                         "hyp": judged.hyps[k], "refs": judged.refs[k], "lang_pair": pair,
@@ -56,7 +56,7 @@ def test_tune_test_and_score_with_what_was_found(
     assert run(monkeypatch, folder, "tune", "lazy-emd", *arguments, *outputs) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "3 settings, Pearson's r, segment level" in shown
-    assert "Significance of the gain of tuned lazy-emd:transport" in shown
+    assert "Significance of the gain of tuned lazy-emd:objective" in shown
     assert "emd:transport" in shown
     assert "written: page.html" in shown
     assert "which is optimistic" not in shown
@@ -78,9 +78,9 @@ def test_folds_and_numbers(
     arguments = ["train.jsonl", "--folds", "lang_pair", *OPTIONS]
     assert run(monkeypatch, folder, "tune", "lazy-emd", *arguments) == 0
     assert "best settings on the other sets" in capsys.readouterr().out
-    assert run(monkeypatch, folder, "tune", "lazy-emd:transport", *arguments, "--json") == 0
+    assert run(monkeypatch, folder, "tune", "lazy-emd:objective", *arguments, "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["settings"] == {"column": "transport", "hyp": 1.6}
+    assert found["settings"] == {"column": "objective", "hyp": 1.6}
     assert [trial["hyp"] for trial in found["trials"]] == [0.1, 0.4, 1.6]
     held = [one for one in found["found"]["held_out"] if one["metric"] == "tuned lazy-emd"]
     assert [one["set"] for one in held] == ["train cs-en", "train de-en"]
@@ -112,7 +112,7 @@ def test_what_is_not_to_be_trusted_is_red(
         ["--grid", "hyp=0.1:2:3", "--trials", "4"],
         ["--grid", "hyp=0.1:2:3", "--grid", "mass=uniform,norm"],
         ["--grid", "mass=uniform,norm"],
-        ["--grid", "hyp=0.1,1", "--grid", "layer=1:3", "--grid", "column=transport,objective"],
+        ["--grid", "hyp=0.1,1", "--grid", "layer=1:3", "--grid", "column=objective,transport"],
     ],
 )
 def test_every_search_has_its_pictures(

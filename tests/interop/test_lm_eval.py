@@ -36,7 +36,7 @@ def test_aggregations_score_the_corpus() -> None:
     processed = [task.process_results(doc, [a]) for doc, a in zip(DOCS, ANSWERS, strict=True)]
     refs = [["a cat sat", "a cat was sitting"], ["the dog ran"]]
     for name, metric, column, settings in (
-        ("lazy", "lazy-emd", "transport", {"encoder": "hashed"}),
+        ("lazy", "lazy-emd", "objective", {"encoder": "hashed"}),
         ("recall", "bert-score", "recall", {"encoder": "hashed"}),
         ("bleu", "bleu", "score", {}),
     ):

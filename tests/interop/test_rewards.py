@@ -46,7 +46,7 @@ def test_it_is_the_score() -> None:
 def test_a_distance_is_negated() -> None:
     metric = freight.load("lazy-emd", encoder="hashed")
     found = as_trl_calls(reward(metric), HYPS, reference=REFS)
-    assert found == (-metric.score(HYPS, REFS)["transport"]).tolist()
+    assert found == (-metric.score(HYPS, REFS)["objective"]).tolist()
     assert found[2] > found[0] > found[1]
 
 
@@ -55,7 +55,8 @@ def test_scores_worth_nothing_and_one() -> None:
     assert as_trl_calls(reward("chrf", scale=(0, 100)), HYPS, reference=REFS) == pytest.approx(
         (chrf / 100).tolist()
     )
-    lazy = reward(freight.load("lazy-emd", encoder="hashed"), scale=(2, 0))
+    metric = freight.load("lazy-emd", encoder="hashed")
+    lazy = reward(metric, scale=(metric.columns[0].worst, 0))
     assert as_trl_calls(lazy, HYPS, reference=REFS)[1] == 0.0
     assert as_trl_calls(lazy, HYPS, reference=REFS)[2] == pytest.approx(1.0, abs=0.05)
 

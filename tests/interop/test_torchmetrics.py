@@ -123,7 +123,7 @@ def test_a_collection_never_mixes_metrics_up() -> None:
     lazy, emd = (
         freight.load(n, encoder="hashed").score(hyps, refs).system for n in ("lazy-emd", "emd")
     )
-    assert_equal(metrics.compute(), {"lazy": lazy["transport"], "emd": emd["transport"], **emd})
+    assert_equal(metrics.compute(), {"lazy": lazy["objective"], "emd": emd["transport"], **emd})
 
 
 def test_two_processes(tmp_path: Path) -> None:

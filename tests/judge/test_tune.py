@@ -29,7 +29,7 @@ def made_by(name: str, pair: str = "", **settings: Any) -> Judgements:
     judged = rated(name, 20, 4, ("quality",))
     scores = freight.load("lazy-emd", **HASHED, **settings).score(judged.hyps, judged.refs)
     noise = np.random.default_rng(0).normal(size=len(judged))
-    human = -scores["transport"] + 1e-4 * scores["transport"].std() * noise
+    human = -scores["objective"] + 1e-4 * scores["objective"].std() * noise
     pairs = (pair,) * len(judged) if pair else ()
     return replace(judged, human={"quality": human}, lang_pairs=pairs)
 
@@ -42,7 +42,7 @@ def test_the_settings_that_made_the_ratings_are_found(hyp: float, ref: float) ->
     assert found.best.value == pytest.approx(1, abs=1e-6)
     assert len(found.trials) == 6
     assert found.tests is not None
-    assert found.tests.metrics == ("tuned lazy-emd:transport", "default lazy-emd:transport")
+    assert found.tests.metrics == ("tuned lazy-emd:objective", "default lazy-emd:objective")
     tuned, default = found.tests.agreements
     assert tuned.value > 0.999 > default.value
     assert found.tests.significance["other", "quality"][0, 1] < 0.01
@@ -50,20 +50,20 @@ def test_the_settings_that_made_the_ratings_are_found(hyp: float, ref: float) ->
 
 
 def test_columns_and_layers_are_searched_like_anything_else() -> None:
-    train = made_by("one", hyp=0.2, ref=0.2, layer=2, column="objective")
-    objective = freight.load("lazy-emd", **HASHED, hyp=0.2, ref=0.2, layer=2)
-    scores = objective.score(train.hyps, train.refs)["objective"]
+    train = made_by("one", hyp=0.2, ref=0.2, layer=2)
+    paper = freight.load("lazy-emd", **HASHED, hyp=0.2, ref=0.2, layer=2)
+    scores = paper.score(train.hyps, train.refs)["transport"]
     train = replace(train, human={"quality": -scores})
-    space = parse_space("lazy-emd", ["column=transport,objective", "layer=1:3"])
+    space = parse_space("lazy-emd", ["column=objective,transport", "layer=1:3"])
     found = tune("lazy-emd", space, train, (), {**HASHED, "hyp": 0.2, "ref": 0.2})
-    assert found.best.settings == {"column": "objective", "layer": 2}
+    assert found.best.settings == {"column": "transport", "layer": 2}
     assert found.best.value == pytest.approx(1)
 
 
 def test_preferences_are_tuned_by_tau() -> None:
     judged = preferred("pairs", 20, 4, 60)
     hidden = -freight.load("lazy-emd", **HASHED, hyp=1.6, ref=0.2).score(judged.hyps, judged.refs)[
-        "transport"
+        "objective"
     ]
     pairs = judged.preferences
     assert pairs is not None

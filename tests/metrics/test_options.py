@@ -9,7 +9,10 @@ import pytest
 import torch
 
 import freight
+import freight.loss
 from freight.encoders.transformer import embedded_folder
+from freight.interop.rewards import reward
+from freight.judge.scores import study_columns
 
 HYPS = ["Unbelievably, the cat sat.", "a dog barked loudly"]
 REFS = ["The unbelievable cat was sitting.", "the dogs were barking"]
@@ -145,11 +148,28 @@ def test_a_setting_overrides_a_preset() -> None:
 
 
 def test_the_readout_decides_which_reference_wins() -> None:
-    refs = [["the of and by", "the cat sat on a mat"]]
-    hyps = ["the cat sat"]
-    by_objective = freight.load("lazy-emd", layer=-1, readout="objective")
+    refs = [["stock exchange rules", "a dog"]]  # what is unrelated is hardly moved
+    hyps = ["a cat"]
+    by_objective = freight.load("lazy-emd", layer=-1)
     assert [c.name for c in by_objective.columns] == ["objective", "transport"]
     assert by_objective.score(hyps, refs).winners.tolist() == [1]
+    for preset in ("paper", "paper-en", "authors"):
+        as_printed = freight.load("lazy-emd", layer=-1, preset=preset)
+        assert [c.name for c in as_printed.columns] == ["transport", "objective"]
+        assert as_printed.score(hyps, refs).winners.tolist() == [0]
+
+
+def test_loss_reward_decoding_and_judging_read_what_the_metric_reads() -> None:
+    metric = freight.load("lazy-emd", encoder="hashed")
+    (primary, *_) = metric.columns
+    score = metric.score(HYPS, REFS)[primary.name]
+    assert freight.loss.LazyEmd().readout == primary.name
+    assert reward(metric)(completions=HYPS, reference=REFS) == (-score).tolist()
+    matrix = freight.mbr([HYPS[0], REFS[0]], metric, matrix=True).matrix
+    assert matrix is not None
+    assert matrix[0, 1] == -score[0]
+    judged = study_columns({"lazy-emd": metric})[0]
+    assert judged.column == primary
 
 
 def test_languages_are_the_papers() -> None:

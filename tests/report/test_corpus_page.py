@@ -89,7 +89,7 @@ def test_a_page_is_one_file() -> None:
     found = Elements(made)
     assert all(link.startswith(("data:", "#")) for link in found.links)
     assert not re.search(r"https?://|@import", made)
-    assert {"lazy-emd transport↓", "bleu score↑", "amber", "beryl"} <= set(found.text.split("\n"))
+    assert {"lazy-emd objective↓", "bleu score↑", "amber", "beryl"} <= set(found.text.split("\n"))
     assert "bleu moves nothing, so there is no plan to show" in found.text
     assert "1 flagged" in found.text
 

@@ -32,7 +32,7 @@ DEFAULT_COUNT = 7
 """Number of values of a range in a grid, unless given."""
 
 DEFAULT_SPACES = {
-    "lazy-emd": ("hyp=0.05:4", "ref=0.05:4", "column=transport,objective"),
+    "lazy-emd": ("hyp=0.05:4", "ref=0.05:4", "column=objective,transport"),
     "f-alpha": ("alpha=0.1:0.9:9:linear",),
     "yisi-1": ("alpha=0.1:0.9:9:linear",),
 }
