@@ -17,13 +17,18 @@ def std(hyp: str, ref: str, vector: Callable[[str], Array | None], shared: str =
 
 
 def std_n(
-    hyp: str, ref: str, vector: Callable[[str], Array | None], n: int, shared: str = "stays"
+    hyp: str,
+    ref: str,
+    vector: Callable[[str], Array | None],
+    n: int,
+    shared: str = "stays",
+    centroid: str = "list",
 ) -> float:
     """The part of it that n-grams of one length make."""
     sides = [grams(text, vector, n) for text in (hyp, ref)]
     every = sorted(set(sides[0]) | set(sides[1]))
     points = {gram: np.concatenate([vector(word) for word in gram]) for gram in every}
-    masses = [softmax(similarities(every, side, points)) for side in sides]
+    masses = [softmax(similarities(every, side, points, centroid)) for side in sides]
     cost = np.zeros((len(every), len(every)))
     for i, one in enumerate(every):
         for j, other in enumerate(every):
@@ -45,9 +50,12 @@ def grams(text: str, vector: Callable[[str], Array | None], n: int) -> list[Gram
     return [tuple(words[k : k + n]) for k in range(len(words) - n + 1)]
 
 
-def similarities(every: list[Gram], text: list[Gram], points: dict[Gram, Array]) -> list[float]:
-    centroid = np.mean([points[gram] for gram in text], axis=0)
-    return [1.0 if gram in text else cosine(points[gram], centroid) for gram in every]
+def similarities(
+    every: list[Gram], text: list[Gram], points: dict[Gram, Array], centroid: str
+) -> list[float]:
+    averaged = sorted(set(text)) if centroid == "set" else text
+    mean = np.mean([points[gram] for gram in averaged], axis=0)
+    return [1.0 if gram in text else cosine(points[gram], mean) for gram in every]
 
 
 def softmax(values: list[float]) -> Array:

@@ -17,6 +17,10 @@ class UnknownVocabulary(UserWarning):
     """Much of the texts is unknown to the encoder, so that scores say little of them."""
 
 
+class UntunedLayer(UserWarning):
+    """Nobody has measured which layer of the encoder suits: two thirds of its depth is a guess."""
+
+
 class MissingPart(FreightError, ImportError):
     """Something that is installed or fetched apart is not here; the message says how to get it."""
 

@@ -5,6 +5,7 @@ import gzip
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pyarrow.parquet
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 import freight
 from freight.cli import app, main
+from freight.errors import UntunedLayer
 
 HYPS, REFS = ["the cat sat", "", "a dog 🦖"], ["a cat sat down", "", "the dog"]
 
@@ -33,6 +35,14 @@ def run(monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str) -> int:
     with pytest.raises(SystemExit) as stopped:
         main()
     return int(stopped.value.code or 0)
+
+
+def test_warnings_of_ours_are_one_line(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
+    assert run(monkeypatch, files, "version") == 0
+    for kind in (UntunedLayer, FutureWarning):
+        assert warnings.formatwarning("so it is", kind, "a.py", 1) == "freight: so it is\n"
+    assert "a.py:1: RuntimeWarning" in warnings.formatwarning("no", RuntimeWarning, "a.py", 1)
 
 
 def test_json_says_what_python_says(
@@ -152,7 +162,7 @@ MISTAKES = {
     ),
     "preset": (
         ["hyp.txt", "ref.txt", "-m", "lazy-emd", "--preset", "mine"],
-        "no preset 'mine'; there is paper-en",
+        "no preset 'mine'; there is paper, authors, exact",
     ),
     "other metric": (
         ["hyp.txt", "ref.txt", "--set", "emd.layer=2", "--encoder", "hashed"],

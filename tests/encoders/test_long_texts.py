@@ -10,6 +10,7 @@ import transformers
 
 import freight
 
+pytestmark = pytest.mark.filterwarnings("ignore::freight.errors.UntunedLayer")
 WORDS = ["cat", "dog", "house", "tree", "river", "stone", "cloud", "the", "a", "of", "runs", "old"]
 
 

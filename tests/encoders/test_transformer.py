@@ -4,7 +4,9 @@ import pickle
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import bert_score.utils
 import numpy as np
 import pytest
 import torch
@@ -12,8 +14,10 @@ from transformers import AutoModel, AutoTokenizer
 
 import freight
 from freight.core.types import Kind
+from freight.encoders import BERT_SCORE_LAYERS
 from freight.encoders.batching import TokenBatch, batch_shape
 from freight.encoders.transformer import Transformer, embedded_folder
+from freight.errors import UntunedLayer
 
 TEXTS = ["A cat sat on the mat.", "Unbelievable, isn't it?", "", "  spaces around \n", "one"]
 
@@ -104,6 +108,35 @@ def test_memory_that_runs_out_halves_the_batch(
     cloud = encoder.encode(texts, [1])
     assert cloud.halved.all()
     torch.testing.assert_close(cloud.layers, expected.layers, rtol=0, atol=1e-5)
+
+
+class Deep:
+    """An encoder of a name and a depth, to choose a layer of."""
+
+    def __init__(self, name: str, depth: int) -> None:
+        self.name, self.depth, self.identity = name, depth, f"{name}@here"
+
+    def encode(self, *_: Any) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("name", BERT_SCORE_LAYERS)
+def test_layers_of_well_known_encoders_are_those_of_bert_score(name: str) -> None:
+    assert BERT_SCORE_LAYERS[name] == bert_score.utils.model2layers[name]
+    for place in (name, f"/models/{name.rpartition('/')[2]}/", f"google-bert/{name}"):
+        metric = freight.load("emd", encoder=Deep(place, 48))
+        assert metric.parts[0].layers == (BERT_SCORE_LAYERS[name],)
+        assert "tuned" not in metric.signature
+
+
+def test_a_layer_that_nobody_tuned_is_called_a_guess() -> None:
+    with pytest.warns(UntunedLayer, match="layer 8 of new-model is two thirds of its depth, not"):
+        metric = freight.load("emd", encoder=Deep("new-model", 12))
+    assert metric.parts[0].layers == (8,)
+    assert "|layers:8 (two thirds of the depth: not tuned)|" in metric.signature
+    chosen = freight.load("emd", encoder=Deep("new-model", 12), layer=8)
+    assert "|layers:8|" in chosen.signature
+    freight.load("bary-score", encoder=Deep("new-model", 12))  # a rule of its own: no warning
 
 
 def test_a_specification_pickles_and_compares_by_value(tiny_model: Path) -> None:

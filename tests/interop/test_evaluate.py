@@ -59,16 +59,16 @@ def test_scores_are_the_metrics_own(home: Path, name: str) -> None:
 
 
 def test_settings_of_loading_and_of_computing(home: Path) -> None:
-    metric = module(home, "lazy-emd", "paper-zh", several="mean")
+    metric = module(home, "lazy-emd", "paper", several="mean")
     texts = {"predictions": HYPS, "references": SEVERAL}
 
     def expected(**settings: Any) -> dict[str, float]:
         return freight.load("lazy-emd", encoder="hashed", **settings).score(HYPS, SEVERAL).system
 
-    assert metric.compute(**texts) == expected(preset="paper-zh", references="mean")
+    assert metric.compute(**texts) == expected(preset="paper", references="mean")
     found = metric.compute(**texts, hyp=0.5, idf="ref", layer=2, several="best")
-    assert found == expected(preset="paper-zh", hyp=0.5, idf="ref", layer=2)
-    assert metric.compute(**texts) == expected(preset="paper-zh", references="mean")
+    assert found == expected(preset="paper", hyp=0.5, idf="ref", layer=2)
+    assert metric.compute(**texts) == expected(preset="paper", references="mean")
 
 
 def test_details(home: Path) -> None:

@@ -62,11 +62,11 @@ def freight_words(sentence: str) -> list[int]:
     return freight.encoder("hashed").encode([sentence], ()).ids.tolist()
 
 
-def test_one_sentence_a_side_held_is_the_inner_metric() -> None:
+def test_one_sentence_a_side_hard_is_the_inner_metric() -> None:
     hyps, refs = ["the cat sat", "a dog"], ["a cat lay down", "the dogs"]
-    held = load(preset="held").score(hyps, refs)
+    hard = load(preset="hard").score(hyps, refs)
     flat = freight.load("emd", encoder="hashed").score(hyps, refs)
-    np.testing.assert_allclose(held["transport"], flat["transport"], atol=1e-9)
+    np.testing.assert_allclose(hard["transport"], flat["transport"], atol=1e-9)
     covered = load(preset="coverage").score(hyps, refs)
     recall = freight.load("bert-score", encoder="hashed").score(hyps, refs)["recall"]
     np.testing.assert_allclose(covered["transport"], 1.0 - recall, atol=1e-6)
@@ -100,7 +100,7 @@ def test_a_document_of_a_hundred_sentences() -> None:
     words = [f"w{k}" for k in range(300)]
     sentences = [" ".join(rng.choice(words, 6)) + "." for _ in range(100)]
     turned = " ".join(sentences[::-1])
-    metric = freight.load("doc-lazy-emd", encoder=freight.encoder("hashed", dim=16), preset="held")
+    metric = freight.load("doc-lazy-emd", encoder=freight.encoder("hashed", dim=16), preset="hard")
     result = metric.score([" ".join(sentences), turned], [turned, " ".join(sentences[:50])])
     assert result["objective"][0] == pytest.approx(0.0, abs=1e-6)
     assert result["objective"][1] > 0.01

@@ -141,8 +141,57 @@ def test_presets_load_and_what_is_set_comes_first(name: str) -> None:
         freight.load(name, encoder="hashed", preset="best")
 
 
+def test_former_presets_say_what_to_write_instead() -> None:
+    for name, former, now in (
+        ("lazy-emd", "paper-zh", {"preset": "paper", "lang": "zh"}),
+        ("f-alpha", "paper-zh", {"lang": "zh"}),
+        ("bary-score", "plus", {"preset": "last-three-idf"}),
+        ("doc-lazy-emd", "held", {"preset": "hard"}),
+    ):
+        assert former not in freight.presets(name)
+        instead = ", ".join(f"{setting}='{value}'" for setting, value in now.items())
+        with pytest.warns(FutureWarning, match=f"preset {former} of {name} is {instead} now"):
+            same = loaded(name, preset=former)
+        assert same.signature == loaded(name, **now).signature
+
+
+@pytest.mark.parametrize(
+    ("lang", "hyp", "ref"),
+    [(None, 0.23, 0.31), ("en", 0.23, 0.31), ("zh", 0.018, 0.97), ("de", 0.009, 0.95)],
+)
+def test_lazy_emd_of_the_paper_is_its_text(lang: str | None, hyp: float, ref: float) -> None:
+    metric = loaded("lazy-emd", preset="paper", lang=lang)
+    assert metric.problems == (freight.Problem(hyp, ref, 0.009),)
+    assert metric.columns[0].name == "transport"
+    assert "cut=None" in metric.signature
+
+
+def test_bary_score_of_the_paper_is_its_text() -> None:
+    """All layers, masses by IDF, and the root of the squared distance."""
+    metric = loaded("bary-score", preset="paper")
+    assert metric.layers == (1, 2, 3, 4)
+    assert metric.needs_fitting
+    assert "readout:root of the distance|" in metric.signature
+    squared = loaded("bary-score", layer="all", idf="ref").fit(REFS)
+    both = [one.fit(REFS).score(HYPS, REFS)["distance"] for one in (metric, squared)]
+    np.testing.assert_allclose(both[0], np.sqrt(both[1]), rtol=1e-12)
+    assert (both[1] > 0.01).all()
+    points = np.eye(2)
+    rooted = loaded("bary-score", root=True).score_measures([points[:1]], [3 * points[1:]])
+    assert rooted["distance"][0] == pytest.approx(np.sqrt(10.0))
+    worst = loaded("bary-score").columns[0].worst
+    assert metric.columns[0].worst == pytest.approx(np.sqrt(worst))
+
+
+def test_the_root_of_bary_score_is_explained_in_full() -> None:
+    found = loaded("bary-score", root=True).explain(HYPS[0], REFS[0])
+    view = found.views[0]
+    total = found.base + view.hyp.contributions.sum() + view.ref.contributions.sum()
+    assert total == pytest.approx(found.score, abs=1e-12)
+
+
 def test_a_setting_overrides_a_preset() -> None:
-    metric = loaded("bary-score", preset="plus", layer=1)
+    metric = loaded("bary-score", preset="last-three-idf", layer=1)
     assert metric.layers == (1,)
     assert metric.needs_fitting
 

@@ -42,20 +42,20 @@ def written(tmp_path: Path) -> str:
     return f"static:{tmp_path / 'hand.txt'}"
 
 
-@pytest.mark.parametrize("shared", ["stays", "moved"])
+@pytest.mark.parametrize(("preset", "settings"), freight.presets("std").items())
 def test_std_is_its_plain_transcription(
-    vectors: Path, keyed: Any, pairs: list[tuple[str, str]], shared: str
+    vectors: Path, keyed: Any, pairs: list[tuple[str, str]], preset: str, settings: dict[str, str]
 ) -> None:
     def vector(word: str) -> Any:
         return keyed[word].astype(np.float64) if word in keyed else None
 
     some = [*pairs[:25], ("cat", "dog"), ("the cat", "cat cat cat the"), BITES_PAIR]
-    result = freight.load("std", encoder=f"static:{vectors}", shared=shared).score(
+    result = freight.load("std", encoder=f"static:{vectors}", preset=preset).score(
         *map(list, zip(*some, strict=True))
     )
     for k, (hyp, ref) in enumerate(some):
         for column, n in (("unigram", 1), ("bigram", 2)):
-            expected = std_n(hyp, ref, vector, n, shared)
+            expected = std_n(hyp, ref, vector, n, **settings)
             assert result[column][k] == pytest.approx(expected, abs=1e-7)
 
 
@@ -69,6 +69,19 @@ def test_order_touches_shared_words_only_where_they_move(vectors: Path) -> None:
     assert stays["unigram"][0] == 0.0
     assert moved["unigram"][0] == pytest.approx(0.174, abs=1e-3)
     assert stays["bigram"][0] > 0.01
+
+
+def test_the_papers_centroid_averages_the_set_of_words(written: str) -> None:
+    hyps, refs = ["a a a b"], ["half"]
+    shares = {}
+    for centroid, mean in (("list", (3, 1)), ("set", (1, 1))):
+        metric = freight.load("std", encoder=written, centroid=centroid, shared="moved")
+        near = np.dot((0.6, 0.8), mean) / np.linalg.norm(mean)
+        view = metric.explain(hyps[0], refs[0]).views[0]
+        shares[centroid] = view.hyp.weights[view.hyp.names.index("half")]
+        assert shares[centroid] == pytest.approx(np.exp(near) / (2 * np.e + np.exp(near)))
+        assert f"centroid={centroid}" in metric.signature
+    assert shares["set"] > shares["list"]
 
 
 def test_system_weights_differ_from_segment_weights(vectors: Path) -> None:
@@ -121,6 +134,9 @@ def test_wrd_score_by_hand(written: str) -> None:
     code = freight.load("wrd-score-code", encoder=written).score(["a long"], ["a"])
     assert code["recall"][0] == pytest.approx(0.25)
     assert code["precision"][0] == pytest.approx(0.25)
+    for preset, same in (("paper", result), ("authors", code)):
+        again = freight.load("wrd-score", encoder=written, preset=preset).score(["a long"], ["a"])
+        assert again.segments == same.segments
     opposite = freight.load("wrd-score", encoder=written).score(["a"], ["c"])
     assert opposite["wrd"][0] == pytest.approx(2.0)
     assert opposite.flags == (("no similarity",),)

@@ -149,7 +149,7 @@ def test_every_control_of_a_form_has_a_sentence_and_a_default_within_its_limits(
         ({"encoder": "embedded"}, "not among those allowed"),
         ({"name": "bleu", "encoder": "hashed"}, "bleu has no encoder"),
         ({"preset": "../x.json"}, "preset='../x.json' of freight: must be one of none"),
-        ({"name": "lazy-emd", "preset": "tuned.json"}, "must be one of paper-en"),
+        ({"name": "lazy-emd", "preset": "tuned.json"}, "must be one of paper, authors, exact"),
         ({"column": "nothing"}, "column='nothing' of freight: must be one of score"),
         ({"name": "lazy-emd", "settings": {"lang": "zh"}}, "'lang' of lazy-emd cannot be set"),
         ({"name": "lazy-emd", "settings": {"encoder": "x"}}, "cannot be set"),

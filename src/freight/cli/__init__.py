@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from functools import partial
 from typing import Annotated
 
@@ -21,7 +22,7 @@ from freight.cli.score import score_command
 from freight.cli.serve import serve_command
 from freight.cli.train import train_app
 from freight.cli.tune import tune_command
-from freight.errors import FreightError
+from freight.errors import FreightError, UnknownVocabulary, UntunedLayer
 
 app = typer.Typer(
     help="Score generated text by optimal transport.",
@@ -48,6 +49,7 @@ app.add_typer(train_app, name="train")
 
 def main() -> None:
     """Run a command; an error that the user can correct is one line and exit status 1."""
+    warnings.formatwarning = _format_warning
     try:
         run = partial(app, prog_name="freight")
         if os.environ.get("_FREIGHT_COMPLETE") == "complete_bash":
@@ -68,6 +70,22 @@ def main() -> None:
             raise
         typer.echo(f"freight: {mistake}", err=True)
         sys.exit(1)
+
+
+def _format_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """What we have to say is one line, as errors are; other libraries' warnings are unchanged."""
+    if issubclass(category, UnknownVocabulary | UntunedLayer | FutureWarning):
+        return f"freight: {message}\n"
+    return _DEFAULT_FORMAT(message, category, filename, lineno, line)
+
+
+_DEFAULT_FORMAT = warnings.formatwarning
 
 
 def _print_version(wanted: bool) -> None:

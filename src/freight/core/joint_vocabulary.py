@@ -65,11 +65,13 @@ class Joint:
     `mass` is "nsim" (a unit of the text weighs exp(1), another exp of its similarity to the text's
     centroid, normalised) or "own" (the masses that the weighting gave, nothing elsewhere). `shared`
     is "stays" (mass that both texts put on the same unit is cancelled at no cost, and only the rest
-    is transported) or "moved" (all of it is). A side has the units on which it has mass.
+    is transported) or "moved" (all of it is). `centroid` averages the "list" of a text's units,
+    repeats included, or their "set". A side has the units on which it has mass.
     """
 
     mass: str = "nsim"
     shared: str = "stays"
+    centroid: str = "list"
 
     @property
     def in_full(self) -> Joint:
@@ -117,8 +119,8 @@ class Joint:
     ) -> tuple[Array, Array]:
         if self.mass == "own":
             return units.own
-        mine = _centroids(hyp)
-        centroids = mine, mine if hyp is ref else _centroids(ref)
+        mine = self._centroids(hyp)
+        centroids = mine, mine if hyp is ref else self._centroids(ref)
         masses = [np.zeros(len(units.unit)), np.zeros(len(units.unit))]
         for side in (0, 1):
             _nsim(
@@ -126,6 +128,16 @@ class Joint:
                 units.unit, units.place[side], masses[side],
             )  # fmt: skip
         return masses[0], masses[1]
+
+    def _centroids(self, side: Measures) -> Array:
+        """The mean of each text's units, of unit length."""
+        points, offsets = side.points.cpu().numpy(), side.offsets
+        if self.centroid == "set":
+            owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+            _, first = np.unique(np.stack((owner, side.ids)), axis=1, return_index=True)
+            first.sort()
+            points, offsets = points[first], np.searchsorted(first, offsets)
+        return _unit(points, offsets)
 
 
 class _PairUnits(NamedTuple):
@@ -279,11 +291,6 @@ def _remainders(
     first[units.offsets] = 1.0  # where nothing is left, one unit is matched to itself
     chosen = [np.where(still[pair], first, rest) for rest in scaled]
     return (chosen[0], chosen[1]), np.where(still, 0.0, sums[0])
-
-
-def _centroids(side: Measures) -> Array:
-    """The mean of each text's units, repeats included, of unit length."""
-    return _unit(side.points.cpu().numpy(), side.offsets)
 
 
 @kernel

@@ -72,13 +72,19 @@ class Transport:
 
 @dataclass(frozen=True)
 class Distance:
-    """What the plan costs to carry out, for the share of the mass that is to move."""
+    """What the plan costs to carry out, for the share of the mass that is to move, or its root."""
 
-    identity: ClassVar[str] = "distance"
+    root: bool = False
+
+    @property
+    def identity(self) -> str:
+        """Which of the two."""
+        return "root of the distance" if self.root else "distance"
 
     def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
         """The one column."""
-        return Reading({"distance": plans[0].transport * pairs.moved}, {})
+        far = plans[0].transport * pairs.moved
+        return Reading({"distance": np.sqrt(np.maximum(far, 0.0)) if self.root else far}, {})
 
     def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
         """What each unit's moves cost."""

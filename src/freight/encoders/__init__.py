@@ -14,11 +14,13 @@ from freight.encoders.transformer import EMBEDDED, Transformer
 from freight.errors import InvalidInput
 
 __all__ = [
+    "BERT_SCORE_LAYERS",
     "DISTILLED",
     "EMBEDDED",
     "ENCODERS",
     "best_layer",
     "encoder",
+    "has_tuned_layer",
     "is_static",
     "list_encoders",
     "with_cache",
@@ -34,7 +36,36 @@ ENCODERS = {
     "hashed": "vectors from a hash of each word: for tests",
     "one-hot": "one-hot vectors of words: for tests",
 }
-_BEST_LAYERS = {EMBEDDED: 4, "all-MiniLM-L6-v2": 4, "e5-small": 8}
+BERT_SCORE_LAYERS = {
+    "bert-base-uncased": 9,
+    "bert-large-uncased": 18,
+    "bert-base-multilingual-cased": 9,
+    "bert-base-chinese": 8,
+    "roberta-base": 10,
+    "roberta-large": 17,
+    "roberta-large-mnli": 19,
+    "distilbert-base-uncased": 5,
+    "distilroberta-base": 5,
+    "xlm-roberta-base": 9,
+    "xlm-roberta-large": 17,
+    "albert-base-v2": 9,
+    "microsoft/deberta-base": 9,
+    "microsoft/deberta-large": 16,
+    "microsoft/deberta-xlarge": 18,
+    "microsoft/deberta-xlarge-mnli": 40,
+    "microsoft/mpnet-base": 8,
+    "facebook/bart-base": 6,
+    "facebook/bart-large": 10,
+    "t5-base": 11,
+}
+"""The layers of the bert-score package, 0.3.13, which were tuned on WMT16 to English."""
+
+_BEST_LAYERS = {
+    EMBEDDED: 4,
+    "all-MiniLM-L6-v2": 4,
+    "e5-small": 8,
+    **{name.rpartition("/")[2]: layer for name, layer in BERT_SCORE_LAYERS.items()},
+}
 _HASHED = {"hashed": False, "one-hot": True}
 
 
@@ -84,5 +115,17 @@ def best_layer(chosen: Encoder) -> int:
 
     Word vectors have one layer, whatever encoder they are distilled from.
     """
-    name = name_of(chosen).rstrip("/").rsplit("/", 1)[-1]
-    return min(_BEST_LAYERS.get(name, int(chosen.depth * 2 / 3 + 0.5)), chosen.depth)
+    tuned = _BEST_LAYERS.get(_short_name(chosen), int(chosen.depth * 2 / 3 + 0.5))
+    return min(tuned, chosen.depth)
+
+
+def has_tuned_layer(chosen: Encoder) -> bool:
+    """Whether the best layer is known by measurement, or there is nothing to choose."""
+    if chosen.depth == 0 or _short_name(chosen) in _BEST_LAYERS:
+        return True
+    return chosen.identity.startswith(tuple(f"{name}-" for name in _HASHED))  # for tests: all alike
+
+
+def _short_name(chosen: Encoder) -> str:
+    """The last part of the encoder's name, which a hub's name and a folder share."""
+    return name_of(chosen).rstrip("/").rsplit("/", 1)[-1]

@@ -23,7 +23,7 @@ from freight.core.pipeline import pair_up
 from freight.core.result import Column
 from freight.core.scorers import PipelineScorer
 from freight.errors import InvalidInput, MissingPart
-from freight.metrics import find_metric, load, presets
+from freight.metrics import find_metric, load
 from freight.metrics.declaration import Declaration, Parameter
 
 try:
@@ -123,13 +123,13 @@ class Score(evaluate.Metric):  # type: ignore[misc]
         )
 
     def _configuration(self, name: str | None) -> dict[str, Any]:
-        known = presets(self.metric)
-        if name in (None, _DEFAULT):
+        if name is None or name == _DEFAULT:
             return {}
-        if name not in known:
+        declaration = find_metric(self.metric)
+        if not declaration.has_preset(name):
             raise InvalidInput(
                 f"{self.metric} has no configuration {name!r};"
-                f" there is {', '.join([_DEFAULT, *known])}"
+                f" there is {', '.join([_DEFAULT, *declaration.presets])}"
             )
         return {"preset": name}
 

@@ -144,11 +144,11 @@ def preset_settings(name: str, preset: str) -> dict[str, Any]:
     """The settings of a preset, known by name or in a .json file."""
     if preset.endswith(".json"):
         return read_preset(Path(preset), name)
-    there = presets(name)
-    if preset not in there:
-        known = ", ".join(there) or "none"
+    declaration = find_metric(name)
+    if not declaration.has_preset(preset):
+        known = ", ".join(declaration.presets) or "none"
         raise InvalidInput(f"{name} has no preset {preset!r}; there is {known}, or a .json file")
-    return there[preset]
+    return declaration.preset_settings(preset)
 
 
 def read_preset(path: Path, metric: str) -> dict[str, Any]:

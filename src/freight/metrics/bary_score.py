@@ -2,6 +2,7 @@
 Barycenters", EMNLP 2021. Departures from the authors' code are described at the factory.
 """
 
+import math
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     columns={"distance": LOWER},
     presets={
         "authors": {"layer": "-5:"},
-        "paper": {"layer": "all"},
-        "plus": {"layer": "-3:", "idf": "ref"},
+        "paper": {"layer": "all", "idf": "ref", "root": True},
+        "last-three-idf": {"layer": "-3:", "idf": "ref"},
     },
+    former_presets={"plus": {"preset": "last-three-idf"}},
     paper='Colombo et al., "Automatic Text Evaluation through the Lens of Wasserstein Barycenters",'
     " EMNLP 2021.",
     choose_when="you do not want to choose a layer",
@@ -38,12 +40,20 @@ def bary_score(
         ),
         Slider(0.02, 4.0),
     ] = 0.0,
+    root: Annotated[
+        bool,
+        Field(
+            description="Whether the distance is the root of W2², as in the paper, rather than W2²,"
+            " as in the authors' code."
+        ),
+    ] = False,
     references: ReferencesRule = "best",
 ) -> "Metric":
     """Transport between the Wasserstein barycenters of an encoder's last five layers.
 
     The authors' code takes the last five hidden states, keeps special tokens, and scores the
-    squared distance; so do we. It starts the barycenter at zero, where the first plan depends on
+    squared distance; so do we. The paper takes all layers, masses by IDF, and the root:
+    `preset="paper"`. It starts the barycenter at zero, where the first plan depends on
     how the solver breaks ties; ours starts at the unit-wise mean of the layers. Its IDF is looked
     up with keys that never match; ours weighs.
     """
@@ -55,12 +65,13 @@ def bary_score(
     text = source(
         chosen, layer, pooling_name="barycenter", idf=idf, special=True, weigh_special=True
     )
+    worst = 4.0
     return Metric(
         name="bary-score",
         **text.fields(),
         cost=costs.squared_euclidean,
         problems=(Problem(epsilon=epsilon),),
-        readout=readouts.distance,
-        columns=(Column("distance", False, 0.0, 4.0),),
+        readout=readouts.Distance(root),
+        columns=(Column("distance", False, 0.0, math.sqrt(worst) if root else worst),),
         references=references,
     )

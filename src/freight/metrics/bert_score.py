@@ -76,7 +76,7 @@ def bert_score(
 @declare(
     "f-alpha",
     columns={"f": HIGHER, "precision": HIGHER, "recall": HIGHER},
-    presets={
+    former_presets={
         "paper-en": {"lang": "en"},
         "paper-zh": {"lang": "zh"},
         "paper-other": {"lang": "other"},

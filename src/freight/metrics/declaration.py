@@ -228,6 +228,7 @@ class Declaration(Generic[P, R]):
         name: str,
         columns: Mapping[str, Direction] | None = None,
         presets: Mapping[str, Mapping[str, Any]] | None = None,
+        former_presets: Mapping[str, Mapping[str, Any]] | None = None,
         paper: str = "",
         page: str | None = None,
         choose_when: str = "",
@@ -236,6 +237,7 @@ class Declaration(Generic[P, R]):
         self.name = name
         self.columns = columns
         self.presets = {preset: dict(settings) for preset, settings in (presets or {}).items()}
+        self.former_presets = dict(former_presets or {})
         self.paper = paper
         self.page = name if page is None else page
         self.choose_when = choose_when
@@ -275,6 +277,25 @@ class Declaration(Generic[P, R]):
             stacklevel=4,
         )
         return new
+
+    def preset_settings(self, preset: str) -> dict[str, Any]:
+        """The settings that a preset stands for; a former name gets a warning."""
+        if preset not in self.former_presets:
+            return dict(self.presets[preset])
+        current = dict(self.former_presets[preset])
+        instead = ", ".join(f"{name}={value!r}" for name, value in current.items())
+        warnings.warn(
+            f"the preset {preset} of {self.name} is {instead} now; the name will go with the next"
+            " release",
+            FutureWarning,
+            stacklevel=4,
+        )
+        base = current.pop("preset", None)
+        return {**self.presets.get(base, {}), **current}
+
+    def has_preset(self, preset: str) -> bool:
+        """Whether a preset is known by this name, today's or a former one."""
+        return preset in self.presets or preset in self.former_presets
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
@@ -322,6 +343,7 @@ def declare(
     *,
     columns: Mapping[str, Direction],
     presets: Mapping[str, Mapping[str, Any]] | None = None,
+    former_presets: Mapping[str, Mapping[str, Any]] | None = None,
     paper: str = "",
     page: str | None = None,
     choose_when: str = "",
@@ -329,9 +351,12 @@ def declare(
     """Declare the metric that the decorated function builds.
 
     `columns` are those of the default settings, the primary one first; `page` is the name of its
-    page in docs/metrics, by default the metric's own.
+    page in docs/metrics, by default the metric's own. `former_presets` are names that are accepted,
+    with a warning, for one release, and the settings (a preset of today among them) to use instead.
     """
-    return lambda factory: Declaration(factory, name, columns, presets, paper, page, choose_when)
+    return lambda factory: Declaration(
+        factory, name, columns, presets, former_presets, paper, page, choose_when
+    )
 
 
 def shorten(value: Any) -> str:

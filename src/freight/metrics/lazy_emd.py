@@ -47,12 +47,14 @@ REF_PENALTY = ByLanguage({"en": 0.31, "zh": 0.97}, other=0.95)
     "lazy-emd",
     columns={"objective": LOWER, "transport": LOWER},
     presets={
-        "paper": {"readout": "transport"},
-        "paper-en": {"lang": "en", "readout": "transport"},
-        "paper-zh": {"lang": "zh", "readout": "transport"},
-        "paper-other": {"lang": "other", "readout": "transport"},
-        "authors": {"cut": 0.999, "readout": "transport"},
+        "paper": {"epsilon": 0.009, "readout": "transport"},
+        "authors": {"epsilon": 0.009, "readout": "transport", "cut": 0.999},
         "exact": {"epsilon": 0.0},
+    },
+    former_presets={
+        "paper-en": {"preset": "paper", "lang": "en"},
+        "paper-zh": {"preset": "paper", "lang": "zh"},
+        "paper-other": {"preset": "paper", "lang": "other"},
     },
     paper=_PAPER,
     choose_when="extra or missing words should cost something, rather than be forced to match",
@@ -139,23 +141,20 @@ def emd(
     )
 
 
-_HARD = {
-    **dict.fromkeys(("hyp", "ref", "inner_hyp", "inner_ref"), math.inf),
-    **dict.fromkeys(("epsilon", "inner_epsilon"), 0.0),
-}
-
-
 @declare(
     "doc-lazy-emd",
     columns={"objective": LOWER, "transport": LOWER},
     presets={
-        "hard": _HARD,
-        "held": _HARD,  # the old name of `hard`
+        "hard": {
+            **dict.fromkeys(("hyp", "ref", "inner_hyp", "inner_ref"), math.inf),
+            **dict.fromkeys(("epsilon", "inner_epsilon"), 0.0),
+        },
         "coverage": {
             **dict.fromkeys(("hyp", "epsilon", "inner_hyp", "inner_epsilon"), 0.0),
             **dict.fromkeys(("ref", "inner_ref"), math.inf),
         },
     },
+    former_presets={"held": {"preset": "hard"}},
     paper="Ours, after Lazy-EMD (Chen et al., IJCAI 2020) and sentence mover's similarity (Clark et"
     " al., ACL 2019).",
     choose_when="you want to see which sentences were added or omitted",

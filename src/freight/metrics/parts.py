@@ -5,6 +5,7 @@ parameters and columns, without torch. `source` turns the names that a user give
 layer, a unit, a mass) into the parts of the core that they stand for.
 """
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
@@ -14,11 +15,11 @@ from freight.core.idf import Idf
 from freight.core.joint_vocabulary import Joint
 from freight.core.metric import Blend, Metric
 from freight.core.result import Column
-from freight.core.types import Encoder
+from freight.core.types import Encoder, name_of
 from freight.core.units import Ngrams, Tagged
 from freight.core.weightings import Barycenter, Mass, Sentences, Standardised, Weighting, Windows
-from freight.encoders import best_layer, encoder, is_static
-from freight.errors import InvalidInput
+from freight.encoders import best_layer, encoder, has_tuned_layer, is_static
+from freight.errors import InvalidInput, UntunedLayer
 from freight.metrics.parameter_types import LayerChoice
 from freight.transport.types import Problem
 
@@ -149,7 +150,8 @@ def hidden_states(chosen: Encoder, layer: LayerChoice) -> tuple[int, ...]:
     """
     every = range(chosen.depth + 1)
     if layer is None:
-        return (best_layer(chosen),)
+        best = best_layer(chosen)
+        return (best,) if has_tuned_layer(chosen) else _warn_of_guess(chosen, best)
     if isinstance(layer, str) and not layer.lstrip("-").isdigit():
         return _slice_layers(layer, every)
     several = [int(layer)] if isinstance(layer, (int, str)) else list(layer)
@@ -159,6 +161,25 @@ def hidden_states(chosen: Encoder, layer: LayerChoice) -> tuple[int, ...]:
     if not several:
         raise InvalidInput("layer is an empty list; give at least one")
     return tuple(every[one] for one in several)
+
+
+class GuessedLayer(tuple[int, ...]):
+    """The hidden state at two thirds of the depth, which nobody has tuned; a signature says so."""
+
+    @property
+    def identity(self) -> str:
+        """The layer, and why."""
+        return f"{self[0]} (two thirds of the depth: not tuned)"
+
+
+def _warn_of_guess(chosen: Encoder, layer: int) -> GuessedLayer:
+    warnings.warn(
+        f"layer {layer} of {name_of(chosen) or chosen.identity} is two thirds of its depth, not"
+        " tuned; set layer=..., or choose one with freight tune",
+        UntunedLayer,
+        stacklevel=2,
+    )
+    return GuessedLayer((layer,))
 
 
 def _slice_layers(layer: str, every: range) -> tuple[int, ...]:

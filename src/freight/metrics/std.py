@@ -31,7 +31,10 @@ MASSES = {"nsim": ("nsim", None), "nbow": ("own", None), "tfidf": ("own", "ref")
 @declare(
     "std",
     columns={"distance": LOWER, "similarity": HIGHER, "unigram": LOWER, "bigram": LOWER},
-    presets={"authors": {"shared": "stays"}, "paper": {"shared": "moved"}},
+    presets={
+        "authors": {"centroid": "list", "shared": "stays"},
+        "paper": {"centroid": "set", "shared": "moved"},
+    },
     paper='Li et al., "STD: An Automatic Evaluation Metric for Machine Translation Based on Word'
     ' Embeddings", IEEE/ACM TASLP 2019.',
     choose_when="word order counts and there is no time for an encoder",
@@ -58,6 +61,13 @@ def std(
             " by TF-IDF."
         ),
     ] = "nsim",
+    centroid: Annotated[
+        Literal["list", "set"],
+        Field(
+            description="Whether the centroid of a text averages the list of its n-grams, repeats"
+            " included, as in the authors' code, or their set, as in the paper."
+        ),
+    ] = "list",
     shared: Annotated[
         Literal["stays", "moved"],
         Field(
@@ -70,9 +80,9 @@ def std(
     """Transport of words and word pairs by meaning and position, on the vocabulary of both texts.
 
     By default as the authors' code computes it: mass that both texts put on the same n-gram stays
-    in place, so that word order never affects shared n-grams. `shared="moved"` solves the linear
-    program as the paper writes it. The centroid averages a text's n-grams, repeats included, as in
-    the code. With `lang="characters"` the n-grams are of characters.
+    in place, so that word order never affects shared n-grams, and the centroid averages a text's
+    n-grams, repeats included. `preset="paper"` solves the linear program as the paper writes it,
+    and averages the set of n-grams. With `lang="characters"` the n-grams are of characters.
     """
     from freight.metrics.parts import (
         Blend,
@@ -97,7 +107,7 @@ def std(
             problems=(Problem(),),
             readout=readouts.distance,
             columns=(Column("distance", False, 0.0, 1.0),),
-            pairing=Joint(kind, shared),
+            pairing=Joint(kind, shared, centroid),
         )
         for n in (short, long)
     )

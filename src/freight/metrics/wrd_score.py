@@ -5,7 +5,7 @@ are described at the factories; `wrd-score-code` is what the released code compu
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -33,6 +33,7 @@ Clip = Annotated[bool, Field(description="Whether negative cosines count as 0.")
 @declare(
     "wrd-score",
     columns=_COLUMNS,
+    presets={"paper": {"readout": "flow"}, "authors": {"readout": "code"}},
     paper=_PAPER,
     choose_when="texts are short and their wording is free: names, headings",
 )
@@ -43,23 +44,32 @@ def wrd_score(
     idf: Idf = None,
     clip: Clip = False,
     order: OrderShare = 0.0,
+    readout: Annotated[
+        Literal["flow", "code"],
+        Field(
+            description="Precision and recall: averages over the flow, as in the paper, or greedy"
+            " matching and 1 - WRD, as in the released code."
+        ),
+    ] = "flow",
     references: ReferencesRule = "best",
 ) -> "Metric":
     """Words with mass by the norm of their vectors: precision and recall averaged over the flow.
 
     The paper's equations 4 and 5 index the flow the other way round than its equation 3; here rows
-    are the hypothesis throughout. The paper ignores word order; `order` is the share of the cost
-    that compares positions, as in STD.
+    are the hypothesis throughout. `readout="code"` (`preset="authors"`) is what the released code
+    computes, also as the metric `wrd-score-code`. The paper ignores word order; `order` is the
+    share of the cost that compares positions, as in STD.
     """
     from freight.metrics.parts import Column, Metric, Problem, costs, readouts, word_source
 
+    code = readout == "code"
     similarities = (Column(column, True, 1.0, 0.0) for column in ("f1", "precision", "recall"))
     return Metric(
         name="wrd-score",
         **word_source(encoder, layer, lang, "norm", idf).fields(),
         cost=costs.with_order(costs.clipped_cosine if clip else costs.cosine, order),
-        problems=(Problem(),),
-        readout=readouts.FlowAverages(),
+        problems=(Problem(), Problem(hyp=math.inf, ref=0.0)) if code else (Problem(),),
+        readout=readouts.greedy_precision if code else readouts.FlowAverages(),
         columns=(*similarities, Column("wrd", False, 0.0, 1.0 if clip else 2.0)),
         references=references,
     )
@@ -82,11 +92,5 @@ def wrd_score_code(
     references: ReferencesRule = "best",
 ) -> "Metric":
     """WRDScore as its released code computes it: recall is 1 - WRD, precision greedy matching."""
-    from freight.metrics.parts import Problem, readouts
-
-    return replace(
-        wrd_score(encoder, layer, lang, idf, clip, order, references),
-        name="wrd-score-code",
-        problems=(Problem(), Problem(hyp=math.inf, ref=0.0)),
-        readout=readouts.greedy_precision,
-    )
+    same = wrd_score(encoder, layer, lang, idf, clip, order, "code", references)
+    return replace(same, name="wrd-score-code")

@@ -112,7 +112,9 @@ class ServedModels:
         source = self._sources[name]
         given = check_settings(source, settings or {})
         if preset is not None:
-            given["preset"] = _check_choice(name, "preset", preset, list(presets(source)))
+            if not find_metric(source).has_preset(preset):
+                _check_choice(name, "preset", preset, list(presets(source)))
+            given["preset"] = preset
         if column is not None:
             given["column"] = _check_choice(name, "column", column, self._columns(source))
         stored = json.dumps(json_value(given), sort_keys=True)

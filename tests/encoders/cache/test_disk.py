@@ -189,6 +189,7 @@ def test_the_folder_is_the_users_cache(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert cache_info().texts == len(TEXTS)
 
 
+@pytest.mark.filterwarnings("ignore::freight.errors.UntunedLayer")
 def test_scores_of_a_transformer_have_the_same_bits(tmp_path: Path, tiny_model: Path) -> None:
     hyps = ["A cat sat.", "Never mind the weather.", " ".join(["very"] * 30) + " long", ""]
     refs = ["The cat sat down.", "The weather is fine.", "a long text", "x"]
