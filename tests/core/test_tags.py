@@ -42,6 +42,51 @@ def test_a_share_of_the_cost_is_whether_tags_agree(pipeline: Path) -> None:
     assert "Tagged(" in tagged.signature
 
 
+def test_tags_take_a_share_of_stds_cosines(pipeline: Path) -> None:
+    hyp, ref = "dogs bark loudly", "a dog barks"
+    settings = {"encoder": "hashed", "shared": "moved"}
+    plain = freight.load("std", **settings).explain(hyp, ref)
+    tagged = freight.load("std", **settings, tags=str(pipeline), tag_share=0.25)
+    tags = {**POS, "loudly": ""}
+    for before, after in zip(plain.views, tagged.explain(hyp, ref).views, strict=True):
+        assert before.hyp.names == after.hyp.names
+        names = [[name.split() for name in side.names] for side in (after.hyp, after.ref)]
+        alike = [
+            [
+                np.mean([tags[x] == tags[y] for x, y in zip(one, other, strict=True)])
+                for other in names[1]
+            ]
+            for one in names[0]
+        ]
+        cosine = 1.0 - before.terms["meaning"] / 0.6
+        known = cosine > 0  # elsewhere it was clipped
+        expected = 0.6 * (1.0 - (0.75 * cosine + 0.25 * np.array(alike)))
+        np.testing.assert_allclose(after.terms["meaning"][known], expected[known], atol=1e-6)
+        np.testing.assert_allclose(after.terms["order"], before.terms["order"], atol=1e-12)
+    assert "Tagged(" in tagged.signature
+
+
+def test_a_word_under_two_tags_is_two_units_of_std(tmp_path: Path) -> None:
+    """Order aside, the same words with the same tags cost nothing, with other tags they do."""
+
+    def second_is_a_verb(text: Any) -> Any:
+        for word in text:
+            word.pos_ = "VERB" if word.i == 1 else "NOUN"
+        return text
+
+    spacy.Language.component("second_is_a_verb", func=second_is_a_verb)
+    made = spacy.blank("en")
+    made.add_pipe("second_is_a_verb")
+    made.to_disk(tmp_path)
+    metric = freight.load("std", encoder="hashed", tags=str(tmp_path), tag_share=0.5)
+    pair = ["dogs bark"], ["bark dogs"]
+    assert freight.load("std", encoder="hashed").score(*pair)["unigram"][0] == 0.0
+    there = metric.score(*pair)["unigram"][0]
+    assert there > 0.01
+    assert metric.score(*pair[::-1])["unigram"][0] == pytest.approx(there)
+    assert metric.score(pair[0], pair[0])["unigram"][0] == 0.0
+
+
 def test_sub_words_take_the_tag_of_their_word_and_norms_stay(pipeline: Path) -> None:
     from freight.core.units import Tagged, tokens
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import string
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -109,6 +110,7 @@ class Ngrams:
     """Words in a row, their vectors end to end; a text shorter than n repeats its last word."""
 
     n: int
+    of: Units = words
 
     @property
     def plural(self) -> str:
@@ -117,7 +119,7 @@ class Ngrams:
 
     def __call__(self, cloud: Cloud) -> Cloud:
         """All n-grams of each text, at a stride of one."""
-        there = words(cloud)
+        there = self.of(cloud)
         if self.n == 1:
             return there
         sizes = np.diff(there.offsets)
@@ -139,6 +141,30 @@ class Ngrams:
             kind=there.kind[member[:, 0]],
             merged_from=None,
         )
+
+
+@dataclass(frozen=True)
+class WithoutPunctuation:
+    """Units of a text whose punctuation marks are dropped; emoji are none."""
+
+    units: Units
+
+    @property
+    def plural(self) -> str:
+        """What such units are called."""
+        return unit_name(self.units)
+
+    def __call__(self, cloud: Cloud) -> Cloud:
+        """The units that remain."""
+        marks = np.flatnonzero(cloud.having(Kind.PUNCTUATION))
+        spans = zip(cloud.owner[marks], cloud.start[marks], cloud.end[marks], strict=True)
+        kept = np.ones(len(cloud.ids), bool)
+        kept[marks] = [not all(map(_is_mark, cloud.texts[k][a:b])) for k, a, b in spans]
+        return self.units(cloud.only(kept))
+
+
+def _is_mark(character: str) -> bool:
+    return character in _PUNCTUATION or unicodedata.category(character)[0] == "P"
 
 
 @dataclass(frozen=True)
@@ -203,13 +229,15 @@ class Tagged:
     """Units whose vectors also say their part of speech, or what they depend by on their head.
 
     `share` of every cosine becomes 1 for the same tag and 0 for another; the rest
-    is unchanged, and so is the length of every vector. To have no tag is a tag too.
+    is unchanged, and so is the length of every vector. To have no tag is a tag too. With `apart`
+    the same word under two tags is two different units.
     """
 
     units: Units
     pipeline: str
     share: float
     by: Literal["pos", "dep"] = "pos"
+    apart: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.share <= 1.0:
@@ -223,11 +251,13 @@ class Tagged:
     def __call__(self, cloud: Cloud) -> Cloud:
         """The units, a place for every tag behind their dimensions."""
         there = self.units(cloud)
-        tags = torch.as_tensor(self._tags(there), device=there.layers.device)
+        one_hot = self._tags(there)
+        tags = torch.as_tensor(one_hot, device=there.layers.device)
         length = there.layers.norm(dim=-1, keepdim=True)
         spoken = tags[:, None, :].to(there.layers.dtype) * length * math.sqrt(self.share)
         kept = there.layers * math.sqrt(1.0 - self.share)
-        return replace(there, layers=torch.cat((kept, spoken), dim=-1))
+        ids = _tagged_ids(there.ids, one_hot.argmax(axis=1)) if self.apart else there.ids
+        return replace(there, layers=torch.cat((kept, spoken), dim=-1), ids=ids)
 
     def _tags(self, cloud: Cloud) -> Array:
         """1 in the place of each unit's tag (unit, tag); a unit takes that of its first word."""
@@ -244,6 +274,12 @@ class Tagged:
             word = np.searchsorted(starts, cloud.start[first:last], "right") - 1
             one_hot[np.arange(first, last), np.array(tags)[word]] = 1.0
         return one_hot
+
+
+def _tagged_ids(ids: Array, tag: Array) -> Array:
+    """Ids that differ where words or tags do."""
+    both: Array = (ids << 8 | tag) & (2**62 - 1)
+    return both
 
 
 @lru_cache(maxsize=4)

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from freight.metrics.declaration import LOWER, Slider, declare
-from freight.metrics.parameter_types import EncoderName, Idf, LayerChoice, ReferencesRule
+from freight.metrics.parameter_types import (
+    EncoderName,
+    Idf,
+    LayerChoice,
+    Punctuation,
+    ReferencesRule,
+)
 
 if TYPE_CHECKING:
     from freight.core.metric import Metric
@@ -47,6 +53,7 @@ def bary_score(
             " as in the authors' code."
         ),
     ] = False,
+    punctuation: Punctuation = True,
     references: ReferencesRule = "best",
 ) -> "Metric":
     """Transport between the Wasserstein barycenters of an encoder's last five layers.
@@ -63,7 +70,13 @@ def bary_score(
     chosen = find_encoder(encoder)
     layer = f"-{min(5, chosen.depth + 1)}:" if layer is None else layer
     text = source(
-        chosen, layer, pooling_name="barycenter", idf=idf, special=True, weigh_special=True
+        chosen,
+        layer,
+        pooling_name="barycenter",
+        idf=idf,
+        special=True,
+        weigh_special=True,
+        punctuation=punctuation,
     )
     worst = 4.0
     return Metric(

@@ -23,6 +23,7 @@ from freight.metrics.parameter_types import (
     LayerChoice,
     MassName,
     PoolingName,
+    Punctuation,
     ReferencesRule,
     UnitName,
 )
@@ -59,6 +60,7 @@ def bert_score(
     unit: UnitName = "tokens",
     pooling: PoolingName = "mean",
     baseline: Baseline = None,
+    punctuation: Punctuation = True,
     references: ReferencesRule = "each",
 ) -> "Metric":
     """Every token matched to its most similar one, in both directions: precision, recall and F1.
@@ -68,7 +70,7 @@ def bert_score(
     """
     from freight.metrics.parts import source
 
-    text = source(encoder, layer, unit, pooling, mass, idf, special=True)
+    text = source(encoder, layer, unit, pooling, mass, idf, special=True, punctuation=punctuation)
     baselines = _baselines(baseline, text.layers)
     return _greedy("bert-score", text, 0.5, "f1", baselines, references)
 
@@ -94,12 +96,13 @@ def f_alpha(
     idf: Idf = None,
     unit: UnitName = "tokens",
     pooling: PoolingName = "mean",
+    punctuation: Punctuation = True,
     references: ReferencesRule = "best",
 ) -> "Metric":
     """Greedy matching as in BERTScore, with a weight alpha between precision (0) and recall (1)."""
     from freight.metrics.parts import source
 
-    text = source(encoder, layer, unit, pooling, mass, idf, special=True)
+    text = source(encoder, layer, unit, pooling, mass, idf, special=True, punctuation=punctuation)
     alpha = ALPHA.choose(lang) if alpha is None else alpha
     return _greedy("f-alpha", text, alpha, "f", (0.0, 0.0, 0.0), references)
 
@@ -118,6 +121,7 @@ def yisi_1(
     idf: Idf = "ref",
     unit: UnitName = "tokens",
     pooling: PoolingName = "mean",
+    punctuation: Punctuation = True,
     references: ReferencesRule = "best",
 ) -> "Metric":
     """Greedy matching of tokens weighed by IDF, recall counting more than precision.
@@ -126,7 +130,16 @@ def yisi_1(
     """
     from freight.metrics.parts import source
 
-    text = source(encoder, layer, unit, pooling, "uniform", idf, special=True, one_added=True)
+    text = source(
+        encoder,
+        layer,
+        unit,
+        pooling,
+        idf=idf,
+        special=True,
+        one_added=True,
+        punctuation=punctuation,
+    )
     return _greedy("yisi-1", text, alpha, "f", (0.0, 0.0, 0.0), references)
 
 

@@ -22,6 +22,7 @@ from freight.metrics.parameter_types import (
     MassName,
     NotNegative,
     PoolingName,
+    Punctuation,
     ReferencesRule,
     RefPenalty,
     Share,
@@ -57,6 +58,7 @@ def freight(
     idf: Idf = None,
     unit: UnitName = "tokens",
     pooling: PoolingName = "standardised",
+    punctuation: Punctuation = True,
     references: ReferencesRule = "best",
 ) -> "Metric":
     """Unbalanced transport and greedy matching of standardised tokens, over the upper layers."""
@@ -67,7 +69,7 @@ def freight(
     layer = f"{-(chosen.depth // 2) - 1}:" if layer is None else layer
     return Metric(
         name="freight",
-        **source(chosen, layer, unit, pooling, mass, idf).fields(),
+        **source(chosen, layer, unit, pooling, mass, idf, punctuation=punctuation).fields(),
         cost=costs.Neighbours(costs.LogCosine(floor), neighbours),
         problems=(Problem(hyp, ref), Problem(math.inf, 0.0), Problem(0.0, math.inf)),
         readout=readouts.LazyAndGreedy(greedy),

@@ -7,11 +7,11 @@ authors' code are described at each factory.
 """
 
 import math
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from freight.metrics.declaration import LOWER, ByLanguage, Served, Slider, declare
+from freight.metrics.declaration import LOWER, ByLanguage, Slider, declare
 from freight.metrics.parameter_types import (
     EncoderName,
     Entropy,
@@ -24,10 +24,14 @@ from freight.metrics.parameter_types import (
     OrderShare,
     Penalty,
     PoolingName,
+    Punctuation,
     Readout,
     ReadoutName,
     ReferencesRule,
     RefPenalty,
+    TagKind,
+    TagPipeline,
+    TagShare,
     UnitName,
 )
 
@@ -75,17 +79,10 @@ def lazy_emd(
         Annotated[float, Field(gt=0.0, allow_inf_nan=False), Slider(0.001, 2.0)] | None,
         Field(description="Leave flow at this cost or more out of the transport cost."),
     ] = None,
-    tags: Annotated[
-        str | None, Field(description="A spaCy pipeline whose tags take a share of the cost.")
-    ] = None,
-    tag: Annotated[
-        Literal["pos", "dep"],
-        Served.NEVER,
-        Field(description="Which tags: parts of speech, or dependency labels."),
-    ] = "pos",
-    tag_share: Annotated[
-        float, Field(ge=0.0, le=1.0, description="Share of the tags in the cost.")
-    ] = 0.1,
+    tags: TagPipeline = None,
+    tag: TagKind = "pos",
+    tag_share: TagShare = 0.1,
+    punctuation: Punctuation = True,
     references: ReferencesRule = "best",
 ) -> "Metric":
     """Unbalanced transport between contextual tokens: KL-relaxed marginals leave mass unmatched.
@@ -100,7 +97,8 @@ def lazy_emd(
 
     hyp = HYP_PENALTY.choose(lang) if hyp is None else hyp
     ref = REF_PENALTY.choose(lang) if ref is None else ref
-    text = add_tags(source(encoder, layer, unit, pooling, mass, idf), tags, tag, tag_share)
+    plain = source(encoder, layer, unit, pooling, mass, idf, punctuation=punctuation)
+    text = add_tags(plain, tags, tag, tag_share)
     return Metric(
         name="lazy-emd",
         **text.fields(),
@@ -125,6 +123,7 @@ def emd(
     idf: Idf = None,
     unit: UnitName = "tokens",
     pooling: PoolingName = "mean",
+    punctuation: Punctuation = True,
     references: ReferencesRule = "best",
 ) -> "Metric":
     """Earth mover's distance between contextual tokens: all mass is moved, at the least cost."""
@@ -132,7 +131,7 @@ def emd(
 
     return Metric(
         name="emd",
-        **source(encoder, layer, unit, pooling, mass, idf).fields(),
+        **source(encoder, layer, unit, pooling, mass, idf, punctuation=punctuation).fields(),
         cost=costs.cosine,
         problems=(Problem(),),
         readout=readouts.Transport(),
@@ -183,6 +182,7 @@ def doc_lazy_emd(
     pooling: PoolingName = "mean",
     readout: Readout = "objective",
     order: OrderShare = 0.0,
+    punctuation: Punctuation = True,
     references: ReferencesRule = "best",
 ) -> "Metric":
     """Lazy-EMD between sentences, each pair at the Lazy-EMD between the words of the two.
@@ -199,7 +199,8 @@ def doc_lazy_emd(
         source,
     )
 
-    text = gather_sentences(source(encoder, layer, unit, pooling, mass, idf))
+    plain = source(encoder, layer, unit, pooling, mass, idf, punctuation=punctuation)
+    text = gather_sentences(plain)
     inner = Problem(inner_hyp, inner_ref, inner_epsilon)
     return Metric(
         name="doc-lazy-emd",

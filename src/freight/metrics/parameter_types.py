@@ -66,6 +66,18 @@ UnitName = Annotated[
     Literal["tokens", "words"],
     Field(description="What is matched: tokens, or words (each the mean of its tokens)."),
 ]
+Punctuation = Annotated[
+    bool, Field(description="Whether punctuation marks are units too, rather than dropped.")
+]
+TagPipeline = Annotated[
+    str | None, Field(description="A spaCy pipeline whose tags take a share of the cost.")
+]
+TagKind = Annotated[
+    Literal["pos", "dep"],
+    Served.NEVER,
+    Field(description="Which tags: parts of speech, or dependency labels."),
+]
+TagShare = Annotated[float, Field(ge=0.0, le=1.0, description="Share of the tags in the cost.")]
 Language = Annotated[
     str | None,
     Field(description="Target language, such as en, zh or de."),

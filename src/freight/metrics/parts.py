@@ -35,6 +35,7 @@ __all__ = [
     "Windows",
     "add_tags",
     "costs",
+    "drop_marks",
     "encoder",
     "gather_sentences",
     "hidden_states",
@@ -84,11 +85,13 @@ def source(
     special: bool = False,
     weigh_special: bool = False,
     one_added: bool = False,
+    punctuation: bool = True,
 ) -> TextSource:
     """A source of units by the names of its parts.
 
     `special` keeps special tokens, which then can be matched but have no mass unless
-    `weigh_special` gives them some. `one_added` adds one inside the logarithm of IDF.
+    `weigh_special` gives them some. `one_added` adds one inside the logarithm of IDF. Without
+    `punctuation` its marks are dropped.
     """
     chosen = encoder(encoder_name)
     layers = hidden_states(chosen, layer)
@@ -98,7 +101,8 @@ def source(
     masses = Mass(None if idf is None else Idf(one_added=one_added), mass, weigh_special, pool)
     weighting = Barycenter(masses) if pooling_name == "barycenter" else masses
     own = weighting if idf == "own" else None
-    return TextSource(chosen, layers, UNITS[unit][special], weighting, own)
+    which = drop_marks(UNITS[unit][special], punctuation)
+    return TextSource(chosen, layers, which, weighting, own)
 
 
 def word_source(
@@ -110,18 +114,32 @@ def word_source(
     which: units.Units = units.words,
     pooling_name: str = "mean",
     sentences: bool = False,
+    punctuation: bool = True,
 ) -> TextSource:
     """A source of words; `lang` says how texts are split into words where vectors are static."""
     options = {"lang": lang, "sentences": sentences} if is_static(encoder_name) else {}
     chosen = encoder(encoder_name, **options)
     words = source(chosen, layer, mass=mass, idf=idf, pooling_name=pooling_name)
-    return replace(words, units=which)
+    return replace(words, units=drop_marks(which, punctuation))
+
+
+def drop_marks(which: units.Units, punctuation: bool = False) -> units.Units:
+    """The same units without punctuation marks, unless these are wanted."""
+    return which if punctuation else units.WithoutPunctuation(which)
 
 
 def add_tags(
-    text: TextSource, pipeline: str | None, by: Literal["pos", "dep"] = "pos", share: float = 0.1
+    text: TextSource,
+    pipeline: str | None,
+    by: Literal["pos", "dep"] = "pos",
+    share: float = 0.1,
+    *,
+    apart: bool = False,
 ) -> TextSource:
-    """The same source, a share of every cosine comparing tags, where a spaCy pipeline is named."""
+    """The same source, a share of every cosine comparing tags, where a spaCy pipeline is named.
+
+    With `apart` the same word under two tags is two different units.
+    """
     if pipeline is None:
         return text
     if not isinstance(text.weighting, Mass) or text.weighting.pooling not in (
@@ -129,7 +147,7 @@ def add_tags(
         weightings.unit_mean,
     ):
         raise InvalidInput("tags are for pooling='mean' and 'unit-mean'")
-    return replace(text, units=Tagged(text.units, pipeline, share, by))
+    return replace(text, units=Tagged(text.units, pipeline, share, by, apart))
 
 
 def gather_sentences(text: TextSource) -> TextSource:

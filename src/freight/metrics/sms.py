@@ -6,7 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from freight.metrics.declaration import HIGHER, LOWER, declare
-from freight.metrics.parameter_types import EncoderName, Language, LayerChoice, ReferencesRule
+from freight.metrics.parameter_types import (
+    EncoderName,
+    Language,
+    LayerChoice,
+    Punctuation,
+    ReferencesRule,
+)
 
 if TYPE_CHECKING:
     from freight.core.metric import Metric
@@ -27,12 +33,23 @@ def sms(
     encoder: EncoderName = "distilled",
     layer: LayerChoice = None,
     lang: Language = None,
+    punctuation: Punctuation = True,
     references: ReferencesRule = "best",
 ) -> "Metric":
     """Transport between sentences, each the mean of its words, with mass by its length."""
-    from freight.metrics.parts import Column, Metric, Problem, costs, readouts, units, word_source
+    from freight.metrics.parts import (
+        Column,
+        Metric,
+        Problem,
+        costs,
+        drop_marks,
+        readouts,
+        units,
+        word_source,
+    )
 
-    text = word_source(encoder, layer, lang, "count", which=units.sentences, sentences=True)
+    which = drop_marks(units.sentences, punctuation)
+    text = word_source(encoder, layer, lang, "count", which=which, sentences=True)
     return Metric(
         name="sms",
         **text.fields(),
@@ -58,10 +75,12 @@ def s_wms(
     encoder: EncoderName = "distilled",
     layer: LayerChoice = None,
     lang: Language = None,
+    punctuation: Punctuation = True,
     references: ReferencesRule = "best",
 ) -> "Metric":
     """Transport between sentences and words together, half of the mass on either."""
-    from freight.metrics.parts import units
+    from freight.metrics.parts import drop_marks, units
 
-    sentences = sms(encoder, layer, lang, references)
-    return replace(sentences, name="s+wms", units=units.sentences_and_words)
+    both = drop_marks(units.sentences_and_words, punctuation)
+    sentences = sms(encoder, layer, lang, punctuation, references)
+    return replace(sentences, name="s+wms", units=both)

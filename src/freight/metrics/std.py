@@ -4,7 +4,7 @@ authors' code are described at the factory.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
@@ -17,7 +17,11 @@ from freight.metrics.parameter_types import (
     LayerChoice,
     NotNegative,
     OrderShare,
+    Punctuation,
     ReferencesRule,
+    TagKind,
+    TagPipeline,
+    TagShare,
 )
 
 if TYPE_CHECKING:
@@ -75,6 +79,10 @@ def std(
             " the authors' code, or takes part in the transport, as in the paper."
         ),
     ] = "stays",
+    tags: TagPipeline = None,
+    tag: TagKind = "pos",
+    tag_share: TagShare = 0.1,
+    punctuation: Punctuation = True,
     references: ReferencesRule = "best",
 ) -> "Blend":
     """Transport of words and word pairs by meaning and position, on the vocabulary of both texts.
@@ -91,6 +99,7 @@ def std(
         Metric,
         Ngrams,
         Problem,
+        add_tags,
         costs,
         readouts,
         word_source,
@@ -99,10 +108,12 @@ def std(
     if short > long:
         raise InvalidInput(f"short={short} and long={long} of std: short must not exceed long")
     kind, idf = MASSES[mass]
+    plain = word_source(encoder, layer, lang, idf=idf, punctuation=punctuation)
+    words = add_tags(plain, tags, tag, tag_share, apart=True)
     parts = tuple(
         Metric(
             name=f"std-{n}",
-            **word_source(encoder, layer, lang, idf=idf, which=Ngrams(n)).fields(),
+            **replace(words, units=Ngrams(n, words.units)).fields(),
             cost=costs.Mix(((1.0 - order, costs.clipped_cosine), (order, costs.order))),
             problems=(Problem(),),
             readout=readouts.distance,

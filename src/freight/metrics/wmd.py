@@ -18,6 +18,7 @@ from freight.metrics.parameter_types import (
     Language,
     LayerChoice,
     NotNegative,
+    Punctuation,
     ReferencesRule,
 )
 
@@ -46,6 +47,7 @@ def wmd(
         bool, Field(description="Whether vectors are normalized to unit length.")
     ] = False,
     idf: Idf = None,
+    punctuation: Punctuation = True,
     references: ReferencesRule = "best",
 ) -> "Metric":
     """Word mover's distance: how far the words of one text travel to become those of the other.
@@ -57,7 +59,9 @@ def wmd(
 
     words = content_words(stop_words)
     pooling = "unit-mean" if unit else "mean"
-    text = word_source(encoder, layer, lang, idf=idf, which=words, pooling_name=pooling)
+    text = word_source(
+        encoder, layer, lang, idf=idf, which=words, pooling_name=pooling, punctuation=punctuation
+    )
     return Metric(
         name="wmd",
         **text.fields(),
@@ -82,14 +86,16 @@ def wmdo(
     lang: Language = None,
     order: Annotated[NotNegative, Field(description="Penalty of broken word order.")] = 0.18,
     unknown: Annotated[NotNegative, Field(description="Penalty of words without a vector.")] = 0.10,
+    punctuation: Punctuation = True,
     references: ReferencesRule = "best",
 ) -> "Metric":
     """Word mover's distance with penalties for broken word order and for words without a vector."""
     from freight.metrics.parts import Column, Metric, Problem, costs, readouts, units, word_source
 
+    text = word_source(encoder, layer, lang, which=units.whole_words, punctuation=punctuation)
     return Metric(
         name="wmdo",
-        **word_source(encoder, layer, lang, which=units.whole_words).fields(),
+        **text.fields(),
         cost=costs.cosine,
         problems=(Problem(),),
         readout=readouts.Fragmented(order, unknown),

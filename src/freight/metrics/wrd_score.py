@@ -16,6 +16,7 @@ from freight.metrics.parameter_types import (
     Language,
     LayerChoice,
     OrderShare,
+    Punctuation,
     ReferencesRule,
 )
 
@@ -51,6 +52,7 @@ def wrd_score(
             " matching and 1 - WRD, as in the released code."
         ),
     ] = "flow",
+    punctuation: Punctuation = True,
     references: ReferencesRule = "best",
 ) -> "Metric":
     """Words with mass by the norm of their vectors: precision and recall averaged over the flow.
@@ -66,7 +68,7 @@ def wrd_score(
     similarities = (Column(column, True, 1.0, 0.0) for column in ("f1", "precision", "recall"))
     return Metric(
         name="wrd-score",
-        **word_source(encoder, layer, lang, "norm", idf).fields(),
+        **word_source(encoder, layer, lang, "norm", idf, punctuation=punctuation).fields(),
         cost=costs.with_order(costs.clipped_cosine if clip else costs.cosine, order),
         problems=(Problem(), Problem(hyp=math.inf, ref=0.0)) if code else (Problem(),),
         readout=readouts.greedy_precision if code else readouts.FlowAverages(),
@@ -89,8 +91,9 @@ def wrd_score_code(
     idf: Idf = None,
     clip: Clip = False,
     order: OrderShare = 0.0,
+    punctuation: Punctuation = True,
     references: ReferencesRule = "best",
 ) -> "Metric":
     """WRDScore as its released code computes it: recall is 1 - WRD, precision greedy matching."""
-    same = wrd_score(encoder, layer, lang, idf, clip, order, "code", references)
+    same = wrd_score(encoder, layer, lang, idf, clip, order, "code", punctuation, references)
     return replace(same, name="wrd-score-code")
