@@ -96,6 +96,12 @@ def test_sub_words_take_the_tag_of_their_word_and_norms_stay(pipeline: Path) -> 
     np.testing.assert_allclose(before, after, rtol=1e-5)
 
 
+def test_a_lone_surrogate_has_a_tag_like_any_character(pipeline: Path) -> None:
+    tagged = freight.load("lazy-emd", encoder="hashed", tags=str(pipeline), tag_share=0.25)
+    odd, replaced = (tagged.score([f"a {x} dog"], ["a dog"]) for x in ("\ud800", "\ufffd"))
+    assert odd["transport"] == replaced["transport"]
+
+
 def test_what_is_missing_is_said(pipeline: Path) -> None:
     metric = freight.load("lazy-emd", encoder="hashed", tags="no_such_pipeline")
     with pytest.raises(freight.InvalidInput, match="no_such_pipeline"):

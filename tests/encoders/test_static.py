@@ -3,10 +3,13 @@
 import gzip
 import os
 import pickle
+import re
 import shutil
 import unicodedata
+import warnings
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import gensim
 import numpy as np
@@ -15,6 +18,7 @@ import torch
 
 import freight
 from freight.core.types import Kind
+from freight.encoders import static
 from freight.encoders.static import Static
 from freight.encoders.word_vectors import open_vectors
 from freight.errors import UnknownVocabulary
@@ -121,6 +125,33 @@ def test_a_pickle_runs_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "made").exists()
 
 
+def test_packed_files_are_told_apart_by_their_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    paths = [tmp_path / name / "v.txt.gz" for name in ("one", "two", "copy")]
+    for path, line in zip(paths, ("cat 1 2\n", "cat 3 4\n", "cat 1 2\n"), strict=True):
+        path.parent.mkdir()
+        path.write_bytes(gzip.compress(line.encode(), mtime=0))
+        os.utime(path, ns=(0, 0))
+    assert len({path.stat().st_size for path in paths}) == 1
+    vectors = [open_vectors(path).look_up(["cat"])[1].tolist() for path in paths]
+    assert vectors == [[[1, 2]], [[3, 4]], [[1, 2]]]
+    unpacked = list((tmp_path / "cache" / "freight" / "unpacked").iterdir())
+    assert {path.read_bytes() for path in unpacked} == {b"cat 1 2\n", b"cat 3 4\n"}
+    assert len(unpacked) == 2, "the copy is not unpacked again, and nothing unfinished is left"
+
+
+def test_a_packed_file_that_cannot_be_unpacked_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cache").write_bytes(b"no folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "v.txt.gz").write_bytes(gzip.compress(b"cat 1 2\n"))
+    with pytest.raises(freight.InvalidInput, match="cannot be unpacked into"):
+        open_vectors(tmp_path / "v.txt.gz")
+
+
 BAD = {
     "text.kv": (b"no pickle", "is no pickle of word vectors"),
     "list.kv": (pickle.dumps([1]), "a pickle of list, not of word vectors"),
@@ -177,6 +208,38 @@ def test_unknown_words_are_flagged_or_stand_in(folder: Path) -> None:
     assert torch.equal(cloud.layers[0], cloud.layers[1])
     with pytest.raises(freight.InvalidInput, match="no word 'nope'"):
         freight.encoder(name, unknown="nope").encode(["a"], [0])
+
+
+@pytest.mark.parametrize("metric", ["wmd", "std", "sms", "wrd-score"])
+@pytest.mark.parametrize("kind", ["file", "distilled"])
+def test_a_lone_surrogate_reads_as_the_replacement_character(
+    folder: Path, metric: str, kind: str
+) -> None:
+    name = f"static:{folder / 'v.bin'}" if kind == "file" else kind
+    scorer, other = freight.load(metric, encoder=name), freight.load(metric, encoder=name)
+    primary = scorer.columns[0].name
+    hyps, refs = ["the cat \ud800 dog", "new\udc00 cat"], ["the dog cat", "dog \udfff"]
+    replaced = [[re.sub("[\ud800-\udfff]", "\ufffd", x) for x in side] for side in (hyps, refs)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnknownVocabulary)
+        scores = scorer.score(hyps, refs)[primary]
+        np.testing.assert_array_equal(scores, other.score(*replaced)[primary])
+    later = scorer.score(["the cat"], ["the dog"])[primary]
+    alone = freight.load(metric, encoder=name).score(["the cat"], ["the dog"])[primary]
+    np.testing.assert_array_equal(later, alone)
+
+
+def test_words_that_cannot_be_added_leave_no_trace(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = Static(f"static:{folder / 'v.bin'}")
+    encoder.encode(["the"], [0])
+    with monkeypatch.context() as patch:
+        patch.setattr(static, "_word_id", Mock(side_effect=MemoryError))
+        with pytest.raises(MemoryError):
+            encoder.encode(["cat näive"], [0])
+    cloud = encoder.encode(["dog cat the"], [0])
+    np.testing.assert_array_equal(cloud.layers[:, 0].numpy(), VECTORS[[2, 1, 0]])
 
 
 def test_a_specification_pickles_and_is_signed_by_its_file(folder: Path, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def load_tokenizer() -> Any:
 
 def start(tokenizer: Any) -> TokenizerProcess:
     """A process for `tokenizer` that was asked for MANY texts, and is in use if all went well."""
-    process = TokenizerProcess(lambda: tokenizer, MIN_TEXTS)
+    process = TokenizerProcess(tokenizer, MIN_TEXTS)
     assert same(process(MANY), token_ids(tokenizer, MANY))
     process.wait_until_started()
     return process
@@ -61,7 +61,7 @@ def test_ids_do_not_depend_on_the_chunk(tokenizer: Any, chunk: int) -> None:
 
 
 def test_few_texts_do_not_start_a_process(tokenizer: Any) -> None:
-    process = TokenizerProcess(lambda: tokenizer, MIN_TEXTS)
+    process = TokenizerProcess(tokenizer, MIN_TEXTS)
     assert same(process(FEW), token_ids(tokenizer, FEW))
     assert process._starting is None
     assert not process.wait_until_started()
@@ -107,7 +107,7 @@ def test_a_program_that_cannot_run_does_no_harm(
 def test_special_tokens_in_a_text_are_read_alike(tokenizer: Any) -> None:
     literal = load_tokenizer()
     literal.encode_special_tokens = True
-    process = TokenizerProcess(lambda: literal, MIN_TEXTS)
+    process = TokenizerProcess(literal, MIN_TEXTS)
     texts = ["[CLS] and [MASK]", *MANY]
     process(texts)
     assert process.wait_until_started()

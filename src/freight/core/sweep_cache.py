@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from threading import Lock
 
 import numpy as np
 
@@ -54,6 +55,7 @@ class SweepCache:
         self._chunks = list(chunks(self._segments))
         self._costs_of: dict[_Key, list[PairCosts]] = {}
         self._last: dict[_Key, list[PairScores]] = {}
+        self._lock = Lock()  # of the costs, which one thread computes and all use
 
     def encode(self, metrics: Iterable[Metric], progress: Progress | None = None) -> None:
         """Let each encoder see every text once, for all the layers that these metrics need."""
@@ -68,12 +70,10 @@ class SweepCache:
 
     def score(self, scorer: PipelineScorer) -> dict[str, Array]:
         """One number a segment in each column, as `scorer.score` gives them."""
-        solved: dict[_Key, list[PairScores]] = {}
+        last, solved = self._last, dict[_Key, list[PairScores]]()
         for part in scorer.parts:
             key = _solved(part)
-            solved[key] = self._last.get(key) or [
-                read_scores(part, one) for one in self._costs(part)
-            ]
+            solved[key] = last.get(key) or [read_scores(part, one) for one in self._costs(part)]
         self._last = solved
         scored = [solved[_solved(part)] for part in scorer.parts]
         parts = [
@@ -84,14 +84,15 @@ class SweepCache:
 
     def _costs(self, metric: Metric) -> list[PairCosts]:
         key = _source(metric)
-        if key not in self._costs_of:
-            if metric.needs_fitting:
-                refs = (ref for _, several in self._segments for ref in several)
-                metric = metric.fit(refs, (hyp for hyp, _ in self._segments), "given texts")
-            self._costs_of[key] = [_kept(metric, chunk) for chunk in self._chunks]
-            while len(self._costs_of) > 1 and sum(map(_size, self._costs_of.values())) > LIMIT:
-                del self._costs_of[next(iter(self._costs_of))]
-        return self._costs_of[key]
+        with self._lock:
+            if key not in self._costs_of:
+                if metric.needs_fitting:
+                    refs = (ref for _, several in self._segments for ref in several)
+                    metric = metric.fit(refs, (hyp for hyp, _ in self._segments), "given texts")
+                self._costs_of[key] = [_kept(metric, chunk) for chunk in self._chunks]
+                while len(self._costs_of) > 1 and sum(map(_size, self._costs_of.values())) > LIMIT:
+                    del self._costs_of[next(iter(self._costs_of))]
+            return self._costs_of[key]
 
 
 def _source(metric: Metric) -> _Key:

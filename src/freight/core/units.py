@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from threading import Lock
 from types import FunctionType
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
@@ -15,6 +16,7 @@ import numpy as np
 import torch
 
 from freight.core.types import Cloud, Kind, Spans, UnitSpans, mixed_ids
+from freight.encoders.tokenizer_process import replace_surrogates
 from freight.encoders.words import sentence_starts
 from freight.errors import InvalidInput, MissingPart
 from freight.transport.types import Array
@@ -266,7 +268,9 @@ class Tagged:
         place = {label: k for k, label in enumerate(labels)}
         one_hot = np.zeros((len(cloud.ids), len(labels) + 1), np.float32)
         spans = zip(cloud.offsets[:-1], cloud.offsets[1:], strict=True)
-        for (first, last), text in zip(spans, spacy.pipe(cloud.texts), strict=True):
+        with _TAGGING:
+            tagged = list(spacy.pipe(map(replace_surrogates, cloud.texts)))
+        for (first, last), text in zip(spans, tagged, strict=True):
             if first == last:
                 continue
             starts = [word.idx for word in text]
@@ -280,6 +284,10 @@ def _tagged_ids(ids: Array, tag: Array) -> Array:
     """Ids that differ where words or tags do."""
     both: Array = (ids << 8 | tag) & (2**62 - 1)
     return both
+
+
+_TAGGING = Lock()
+"""Held while a pipeline runs: its vocabulary is one for all threads."""
 
 
 @lru_cache(maxsize=4)

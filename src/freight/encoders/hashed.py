@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from freight.core.types import Cloud, Kind, Progress, Spans, UnitSpans
+from freight.encoders.tokenizer_process import replace_surrogates
 from freight.errors import InvalidInput
 from freight.transport.types import Array
 
@@ -45,7 +46,7 @@ class Hashed:
         for layer in layers:
             if not 0 <= layer <= self.depth:
                 raise InvalidInput(f"layer {layer} is out of range; there are 0..{self.depth}")
-        by_text = [list(re.finditer(r"\w+|[^\w\s]", text)) for text in texts]
+        by_text = [list(re.finditer(r"\w+|[^\w\s]", replace_surrogates(text))) for text in texts]
         matches = [match for words in by_text for match in words]
         sizes = [len(words) for words in by_text]
         marks = np.array([not m[0][0].isalnum() for m in matches], bool)
@@ -75,6 +76,4 @@ class Hashed:
 
 
 def _hash(word: str) -> int:
-    return int.from_bytes(
-        hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
-    )
+    return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
 from unicodedata import normalize
 
 import numpy as np
 import torch
 
 from freight.core.types import Cloud, Encoder, Kind, Progress, Spans, UnitSpans
+from freight.encoders.loading import loaded_once
+from freight.encoders.tokenizer_process import replace_surrogates
 from freight.encoders.transformer import EMBEDDED, Transformer
 from freight.encoders.word_vectors import VectorSource, open_vectors
 from freight.encoders.words import Words, describe_tokenizer, lowercase, word_tokenizer
@@ -47,7 +49,7 @@ class Static:
         """Zero: there is one layer."""
         return 0
 
-    @cached_property
+    @loaded_once
     def identity(self) -> str:
         """The file's hash or the encoder's identity, and how texts become words."""
         case = "lower" if self.lower else "cased"
@@ -66,19 +68,17 @@ class Static:
         if any(layer != 0 for layer in layers):
             raise InvalidInput(f"{self.name} has one layer, 0; there is no layer {max(layers)}")
         tokenize = word_tokenizer(self.lang, self.sentences)
-        tokenized = [tokenize(text) for text in texts]
-        words = [word for text in tokenized for word in text.texts]
-        rows = self._vocabulary.rows(words)
+        tokenized = [tokenize(replace_surrogates(text)) for text in texts]
+        words = self._vocabulary.look_up([word for text in tokenized for word in text.texts])
         sizes = np.array([len(text.texts) for text in tokenized], np.int64)
         offsets = np.concatenate(([0], np.cumsum(sizes)))
-        vectors = self._vocabulary.vectors[rows][:, None][:, : len(layers)]
         return Cloud(
             texts=tuple(texts),
-            layers=torch.as_tensor(vectors),
+            layers=torch.as_tensor(words.vectors[:, None][:, : len(layers)]),
             offsets=offsets,
-            ids=self._vocabulary.ids[rows],
+            ids=words.ids,
             places=UnitSpans(lambda: _spans(tokenized)),
-            kind=self._vocabulary.kinds[rows],
+            kind=words.kinds,
             windowed=np.zeros(len(texts), bool),
             halved=np.zeros(len(texts), bool),
         )
@@ -90,7 +90,7 @@ class Static:
         with self._path.open("rb") as stream:
             return f"{self.name}@sha256-{hashlib.file_digest(stream, 'sha256').hexdigest()[:12]}"
 
-    @cached_property
+    @loaded_once
     def _teacher(self) -> Transformer | None:
         kind, _, inner = self.name.partition(":")
         return Transformer(inner or EMBEDDED) if kind == DISTILLED else None
@@ -99,17 +99,30 @@ class Static:
     def _path(self) -> Path:
         return Path(self.name.removeprefix("static:")).expanduser()
 
-    @cached_property
+    @loaded_once
     def _vocabulary(self) -> _Vocabulary:
         source = DistilledVectors(self._teacher) if self._teacher else open_vectors(self._path)
         return _Vocabulary(source, self.unknown, self.lower, self.lang, self.max_words)
+
+
+class _WordRows(NamedTuple):
+    """Words, one per row."""
+
+    vectors: Array  # (word, dim)
+    ids: Array
+    kinds: Array
+
+    def at(self, rows: Array) -> _WordRows:
+        """These rows, which may repeat."""
+        return _WordRows(self.vectors[rows], self.ids[rows], self.kinds[rows])
 
 
 class _Vocabulary:
     """The words seen so far, each with a row: its vector, its id and its kind.
 
     Keys are words as written, so that only new ones are lower-cased. It is cleared when it would
-    exceed `max_words`, so that endless new words do not fill the memory.
+    exceed `max_words`, so that endless new words do not fill the memory. Threads take turns, and
+    words that cannot be added leave it as it was.
     """
 
     def __init__(
@@ -122,6 +135,7 @@ class _Vocabulary:
     ) -> None:
         self._source, self._lower, self._lang = source, lower, lang
         self._max_words = max_words
+        self._lock = Lock()
         self._clear()
         self._unknown_vector: Array | None = None
         if unknown is not None:
@@ -130,22 +144,23 @@ class _Vocabulary:
                 raise InvalidInput(f"the vectors have no word {unknown!r} to use for unknown words")
             self._unknown_vector = vectors[0]
 
-    def rows(self, words: Sequence[str]) -> Array:
-        """The row of each word; new words are looked up together."""
-        distinct = dict.fromkeys(words)
-        new = [word for word in distinct if word not in self._rows]
-        if new and len(self._rows) + len(new) > self._max_words:
-            self._clear()
-            new = list(distinct)
-        if new:
-            self._add(new)
-        return np.fromiter(map(self._rows.__getitem__, words), np.int64, len(words))
+    def look_up(self, words: Sequence[str]) -> _WordRows:
+        """A row for each of these words; new ones are looked up together."""
+        with self._lock:
+            distinct = dict.fromkeys(words)
+            new = [word for word in distinct if word not in self._place]
+            if new and len(self._place) + len(new) > self._max_words:
+                self._clear()
+                new = list(distinct)
+            if new:
+                self._add(new)
+            rows = np.fromiter(map(self._place.__getitem__, words), np.int64, len(words))
+            return self._rows.at(rows)
 
     def _clear(self) -> None:
-        self._rows = dict[str, int]()
-        self.vectors = np.empty((0, self._source.dim), np.float32)
-        self.ids = np.empty(0, np.int64)
-        self.kinds = np.empty(0, np.uint8)
+        self._place = dict[str, int]()
+        none = np.empty((0, self._source.dim), np.float32)
+        self._rows = _WordRows(none, np.empty(0, np.int64), np.empty(0, np.uint8))
 
     def _add(self, written: list[str]) -> None:
         new = [lowercase(word, self._lang) for word in written] if self._lower else list(written)
@@ -156,11 +171,13 @@ class _Vocabulary:
             vectors[~known] = self._unknown_vector
         marks = np.array([not any(map(str.isalnum, word)) for word in new])
         kinds = np.where(known, 0, int(missing)) | np.where(marks, int(Kind.PUNCTUATION), 0)
-        first = len(self.ids)
-        self._rows.update(zip(written, range(first, first + len(new)), strict=True))
-        self.vectors = np.concatenate((self.vectors, vectors))
-        self.ids = np.concatenate((self.ids, [_word_id(word) for word in new]))
-        self.kinds = np.concatenate((self.kinds, kinds.astype(np.uint8)))
+        ids = np.array([_word_id(word) for word in new], np.int64)
+        added = _WordRows(vectors, ids, kinds.astype(np.uint8))
+        first = len(self._rows.ids)
+        rows = _WordRows(*map(np.concatenate, zip(self._rows, added, strict=True)))
+        # Nothing can fail from here on.
+        self._rows = rows
+        self._place.update(zip(written, range(first, first + len(new)), strict=True))
 
     def _compose(self, words: list[str], known: Array, vectors: Array) -> None:
         """Look up unknown words again in NFC: letter and combining mark as one character."""

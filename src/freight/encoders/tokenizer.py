@@ -5,7 +5,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -14,6 +13,7 @@ import torch
 
 from freight.core.types import Cloud, Kind, Spans, UnitSpans
 from freight.encoders.batching import SpecialTokens, ranges
+from freight.encoders.loading import loaded_once
 from freight.encoders.tokenizer_process import (
     TokenIds,
     TokenizerProcess,
@@ -57,17 +57,20 @@ class Tokenizer:
                 f"{type(tokenizer).__name__} has no fast version, which character spans need;"
                 " install the package that its conversion asks for, or use another model"
             )
-        self._tokenizer = tokenizer
+        self._tokenizer, self._backend = tokenizer, tokenizer.backend_tokenizer
+        # Now, since it must not change while a thread works with it.
+        self._backend.no_truncation()
+        self._backend.no_padding()
 
     def __call__(self, texts: Sequence[str]) -> Tokens:
         """The tokens of texts, special ones included."""
-        return self._tokens(texts, token_ids(self._backend(), texts))
+        return self._tokens(texts, token_ids(self._backend, texts))
 
     def tokenize_in_process(self, texts: Sequence[str]) -> Tokens:
         """The same tokens, computed by a process of its own where there are many texts."""
         return self._tokens(texts, self.process(texts))
 
-    @cached_property
+    @loaded_once
     def process(self) -> TokenizerProcess:
         """The process for many texts; it is not started before it is worth it."""
         return TokenizerProcess(self._backend)
@@ -87,15 +90,6 @@ class Tokenizer:
         places = UnitSpans(lambda: self._spans(texts, offsets))
         return Tokens(tuple(texts), offsets, ids, kind, places)
 
-    def _backend(self) -> Any:
-        """The `tokenizers.Tokenizer`, without the truncation and padding its file may ask for."""
-        fast = self._tokenizer.backend_tokenizer
-        if fast.truncation is not None:
-            fast.no_truncation()
-        if fast.padding is not None:
-            fast.no_padding()
-        return fast
-
     def _inner(self, offsets: Array) -> Array:
         """The units that are not special tokens."""
         opening = len(self.special.opening)
@@ -103,7 +97,7 @@ class Tokenizer:
 
     def _spans(self, texts: Sequence[str], offsets: Array) -> Spans:
         """Tokenize once more: spans are expensive, and most metrics do not need them."""
-        encodings = self._backend().encode_batch(clean_texts(texts), add_special_tokens=False)
+        encodings = self._backend.encode_batch(clean_texts(texts), add_special_tokens=False)
         inner, total = self._inner(offsets), int(offsets[-1])
         lengths, leads = _margins(texts)
         start, end = np.zeros((2, total), np.int64)
@@ -120,7 +114,7 @@ class Tokenizer:
             continued[offsets[:-1][np.diff(offsets) > 0]] = False
         return Spans(start, end, continued)
 
-    @cached_property
+    @loaded_once
     def special(self) -> SpecialTokens:
         """The special tokens that the tokenizer puts around a text."""
         example = self._tokenizer("a", return_special_tokens_mask=True, verbose=False)
@@ -129,12 +123,12 @@ class Tokenizer:
         closing = mask[::-1].index(0) if 0 in mask else 0
         return SpecialTokens(tuple(ids[:opening]), tuple(ids[len(ids) - closing :]))
 
-    @cached_property
+    @loaded_once
     def padding(self) -> int:
         """The id of padding tokens; any id will do, since no vector depends on it."""
         return int(self._tokenizer.pad_token_id or 0)
 
-    @cached_property
+    @loaded_once
     def _kinds(self) -> Array:
         """The kind of every token of the vocabulary, by id."""
         vocabulary = self._tokenizer.get_vocab()

@@ -13,7 +13,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain
@@ -59,7 +59,12 @@ def _chunk_ids(tokenizer: Any, texts: Sequence[str]) -> TokenIds:
 
 def clean_texts(texts: Sequence[str]) -> list[str]:
     """Texts without white space around them; lone surrogates become the replacement character."""
-    return [_LONE_SURROGATE.sub("\ufffd", text.strip()) for text in texts]
+    return [replace_surrogates(text.strip()) for text in texts]
+
+
+def replace_surrogates(text: str) -> str:
+    """The text with the replacement character for each lone surrogate, which UTF-8 cannot write."""
+    return _LONE_SURROGATE.sub("\ufffd", text)
 
 
 class TokenizerProcess:
@@ -70,9 +75,7 @@ class TokenizerProcess:
     if it agrees about the first `sample` of them.
     """
 
-    def __init__(
-        self, tokenizer: Callable[[], Any], min_texts: int = 4096, sample: int = 256
-    ) -> None:
+    def __init__(self, tokenizer: Any, min_texts: int = 4096, sample: int = 256) -> None:
         self._tokenizer, self._min_texts, self._sample = tokenizer, min_texts, sample
         self._lock = Lock()
         self._owner = os.getpid()
@@ -87,14 +90,14 @@ class TokenizerProcess:
                 try:
                     answer = _ask(process, texts)
                 except (OSError, EOFError, pickle.UnpicklingError):  # the process is lost
-                    return token_ids(self._tokenizer(), texts)
+                    return token_ids(self._tokenizer, texts)
                 self._process = process
                 return answer
             if self._starting is None and len(texts) >= self._min_texts:
                 sample = texts[: self._sample]
                 self._starting = Thread(target=self._start, args=(sample,), daemon=True)
                 self._starting.start()
-        return token_ids(self._tokenizer(), texts)
+        return token_ids(self._tokenizer, texts)
 
     def wait_until_started(self, timeout: float = 60) -> bool:
         """Wait for a start that has begun, and say whether the process is in use."""
@@ -104,7 +107,7 @@ class TokenizerProcess:
 
     def _start(self, sample: Sequence[str]) -> None:
         try:
-            tokenizer = self._tokenizer()
+            tokenizer = self._tokenizer
             description = tokenizer.to_str(), tokenizer.encode_special_tokens
             process = subprocess.Popen(
                 [sys.executable, "-P", __file__],

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from threading import RLock
@@ -34,6 +34,7 @@ from freight.encoders.batching import (
     split_into_windows,
 )
 from freight.encoders.cuda_graphs import CudaGraphs
+from freight.encoders.loading import loaded_once
 from freight.encoders.tokenizer import Tokenizer, Tokens
 from freight.errors import FreightError, InvalidInput, MissingPart
 from freight.transport.batches import send_to_device
@@ -87,7 +88,7 @@ class Transformer:
         shapes = "packed" if self._packs else "padded"
         return f"{self.name}@{self._version}/{self.dtype}/{device}/{shapes}/{self._batch_tokens}"
 
-    @cached_property
+    @loaded_once
     def _version(self) -> str:
         if self._folder is not None:
             words = file_digest(self._folder, "*.json", "*.txt", "*.model")
@@ -196,22 +197,22 @@ class Transformer:
             }
             return hidden_states(self._model, {**arrays, **batch.numbers}, layers)
 
-    @cached_property
+    @loaded_once
     def cuda_graphs(self) -> CudaGraphs:
         """The graphs of its batch shapes; used where batches are packed."""
         return CudaGraphs(partial(hidden_states, self._model), self._model.device)
 
-    @cached_property
+    @loaded_once
     def _packs(self) -> bool:
         return can_pack(self._config.model_type, _DTYPES[self.dtype], self.torch_device)
 
-    @cached_property
+    @loaded_once
     def _batch_tokens(self) -> int:
         """The number of tokens per batch; on a CPU a batch is to fit into the processor's cache."""
         padded = 2**12 if self.torch_device.type == "cuda" else 2**9
         return self.budget or (2**15 if self._packs else padded)
 
-    @cached_property
+    @loaded_once
     def torch_device(self) -> torch.device:
         """Where the model runs, and where the vectors of its clouds are."""
         if self.device == "auto":
@@ -227,7 +228,7 @@ class Transformer:
             raise InvalidInput(f"device={self.device!r}, and {count} GPUs can be seen; try cpu")
         return device
 
-    @cached_property
+    @loaded_once
     def _folder(self) -> Path | None:
         if self.name == EMBEDDED:
             return embedded_folder()
@@ -238,13 +239,13 @@ class Transformer:
             raise InvalidInput(f"there is no folder {path}; give a model's folder or a hub name")
         return None
 
-    @cached_property
+    @loaded_once
     def _config(self) -> Any:
         from transformers import AutoConfig
 
         return self._load(AutoConfig)
 
-    @cached_property
+    @loaded_once
     def _tokenizer(self) -> Tokenizer:
         from transformers import AutoTokenizer
 
@@ -252,7 +253,7 @@ class Transformer:
         options = {"add_prefix_space": True} if spaced else {}
         return Tokenizer(self._load(AutoTokenizer, **options))
 
-    @cached_property
+    @loaded_once
     def _model(self) -> Any:
         from transformers import AutoModel
         from transformers.utils import logging as transformers_logging
@@ -279,11 +280,11 @@ class Transformer:
             **options,
         )
 
-    @cached_property
+    @loaded_once
     def _width(self) -> int:
         return int(self._config.hidden_size)
 
-    @cached_property
+    @loaded_once
     def _limit(self) -> int:
         """The number of tokens that the model has positions for, special ones included."""
         positions = getattr(self._config, "max_position_embeddings", None)

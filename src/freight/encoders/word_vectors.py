@@ -6,12 +6,16 @@ The scanning of word2vec's formats is compiled (numba), since such files have mi
 from __future__ import annotations
 
 import gzip
-import os
+import hashlib
+import io
 import pickle
 import shutil
+import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
+from uuid import uuid4
 
 import numpy as np
 from platformdirs import user_cache_path
@@ -37,7 +41,7 @@ def open_vectors(path: Path) -> VectorSource:
     """The vectors in a file: word2vec .bin .vec .txt, fastText .bin, gensim .kv, .npz; or gzip."""
     if not path.is_file():
         raise InvalidInput(f"there is no file of vectors {path}")
-    plain = _decompressed(path) if path.suffix == ".gz" else path
+    plain = _unpacked(path) if path.suffix == ".gz" else path
     kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if kind not in FORMATS:
         raise InvalidInput(f"{path} ends in none of {' '.join(FORMATS)} (or .gz of them)")
@@ -255,22 +259,41 @@ def _header(data: Array, binary: bool) -> tuple[int, int, int]:
     return -1, len(line) - 1, 0  # GloVe's files have no such line
 
 
-def _decompressed(path: Path) -> Path:
-    """A plain copy of a compressed file in the user's cache, made again when the file changes."""
-    state = path.stat()
-    name = f"{path.stem}-{state.st_size}-{state.st_mtime_ns}{Path(path.stem).suffix}"
-    plain = user_cache_path("freight", appauthor=False) / "unpacked" / name
-    if not plain.is_file():
-        plain.parent.mkdir(parents=True, exist_ok=True)
-        part = plain.with_name(f"{name}.{os.getpid()}.part")
-        try:
-            with gzip.open(path) as packed, part.open("wb") as stream:
-                shutil.copyfileobj(packed, stream)
-            part.replace(plain)
-        except (EOFError, gzip.BadGzipFile) as error:
+def _unpacked(path: Path) -> Path:
+    """A plain copy of a compressed file in the user's cache, under the digest of its content."""
+    folder = user_cache_path("freight", appauthor=False) / "unpacked"
+    ending = Path(path.stem).suffix
+    part = folder / f"{uuid4().hex}.part"
+    try:
+        with path.open("rb") as stream:
+            plain = folder / f"{hashlib.file_digest(stream, 'sha256').hexdigest()}{ending}"
+        if plain.is_file():
+            return plain
+        folder.mkdir(parents=True, exist_ok=True)
+        with _DigestingReader(path) as packed, part.open("xb") as unpacked:
+            shutil.copyfileobj(gzip.GzipFile(fileobj=packed), unpacked)
+        # Not the name from above: the file may have changed since.
+        return part.replace(folder / f"{packed.digest.hexdigest()}{ending}")
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InvalidInput(f"{path} is not a whole gzip file ({error})") from None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be unpacked into {folder}: {error}") from None
+    finally:
+        with suppress(OSError):
             part.unlink(missing_ok=True)
-            raise InvalidInput(f"{path} is not a whole gzip file ({error})") from None
-    return plain
+
+
+class _DigestingReader(io.FileIO):
+    """A file that is read from its start to its end, and the digest of what was read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.digest = hashlib.sha256()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(-1 if size is None else size)
+        self.digest.update(data)
+        return data
 
 
 _SPACE, _NEWLINE, _RETURN = 32, 10, 13

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from freight.encoders.tokenizer_process import replace_surrogates
 from freight.errors import MissingPart
 
 
@@ -110,7 +111,7 @@ def chinese(text: str) -> Words:
 
 def japanese(text: str) -> Words:
     """Short units (mode A) by SudachiPy, and marks; by sentence, since its input is limited."""
-    whole, words = _LONE_SURROGATE.sub("\ufffd", text), Words([], [], [])
+    whole, words = replace_surrogates(text), Words([], [], [])
     for first, last in pairwise([*sentence_starts(whole), len(whole)]):
         for at in range(first, last, _LIMIT):
             for morpheme in _sudachi().tokenize(whole[at : min(at + _LIMIT, last)]):
@@ -156,7 +157,6 @@ _BY_LANGUAGE: dict[str, WordTokenizer] = {
 _DOTTED_I = ("tr", "az")
 _DICTIONARY = "sudachidict-small"
 _LIMIT = 10_000
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _WHITE = re.compile(r"\s")
 _SENTENCE_END = re.compile(
     r"(?:[.!?…؟۔।॥]+[\])}\"'»«”“’]*(?=\s)|[。！？｡]+[」』）】》〉”’\"']*|\n\s*\n)\s*"

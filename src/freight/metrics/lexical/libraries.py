@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
+from threading import RLock
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -197,6 +198,10 @@ class Nist(Measure):
         return LexicalReading(scores)
 
 
+_WORDNET = RLock()
+"""Held while WordNet is used: it is loaded in place, and read by seeking in one open file."""
+
+
 @dataclass(frozen=True)
 class Meteor(Measure):
     """Words matched by form, stem and WordNet synonym, with a penalty for fragmentation."""
@@ -211,7 +216,8 @@ class Meteor(Measure):
         """The library's function for one pair; its WordNet data has to be installed."""
         module = import_library("nltk.translate.meteor_score", "nltk")
         try:
-            module.wordnet.ensure_loaded()
+            with _WORDNET:
+                module.wordnet.ensure_loaded()
         except LookupError:
             raise MissingPart(
                 "METEOR needs WordNet's data; run  python -m nltk.downloader wordnet"
@@ -220,12 +226,13 @@ class Meteor(Measure):
 
     def __call__(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> LexicalReading:
         """Scores only; the library also takes the best of several references."""
-        meteor, words = self.build(), _words(self.tokenize)
+        words = _words(self.tokenize)
         settings = {"alpha": self.alpha, "beta": self.beta, "gamma": self.gamma}
         pairs = zip(hyps, refs, strict=True)
-        return LexicalReading(
-            np.array([meteor(words(ref), words(hyp), **settings) for hyp, (ref,) in pairs])
-        )
+        with _WORDNET:
+            meteor = self.build()
+            scores = [meteor(words(ref), words(hyp), **settings) for hyp, (ref,) in pairs]
+        return LexicalReading(np.array(scores))
 
 
 def _words(tokenize: str) -> Words:
