@@ -12,19 +12,19 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-import uvicorn
 from starlette.testclient import TestClient
 
 from freight.core.pipeline import score_together
 from freight.serve import worker as worker_module
 from freight.serve.access import Access
-from freight.serve.app import create_app
+from freight.serve.app import create_app, make_server
 from freight.serve.messages import Limits
 from freight.serve.models import ServedModels, load_encoders
 from freight.serve.worker import Worker
 
 BASE = "http://127.0.0.1"
 SECRET = "a-token-of-enough-characters"
+DEFAULT_LIMITS = Limits()
 FEW = ("freight", "lazy-emd", "emd", "bert-score", "std", "bleu")
 
 
@@ -47,13 +47,16 @@ def open_client(
 
 @contextmanager
 def open_server(
-    models: ServedModels, limits: Limits | None = None, access: Access | None = None
+    models: ServedModels,
+    limits: Limits = DEFAULT_LIMITS,
+    access: Access | None = None,
+    request_seconds: float = 600,
 ) -> Iterator[str]:
     """The address of a service that is ready, behind a real HTTP server."""
     app = create_app(models, access, limits, threads=1)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)
-        server = uvicorn.Server(config)
+        server = make_server(app, limits, request_seconds)
+        server.config.timeout_graceful_shutdown = 5
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

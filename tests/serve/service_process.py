@@ -45,10 +45,12 @@ class ServiceProcess:
 
 
 @contextmanager
-def start_service(*options: str) -> Iterator[ServiceProcess]:
-    """A service on a free port, as soon as it has printed its address."""
+def start_service(*options: str, files: int | None = None) -> Iterator[ServiceProcess]:
+    """A service on a free port, once it has printed its address; it may open so many files."""
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
     command = [*COMMAND, "--port", "0", "--threads", "1", *options]
+    if files is not None:
+        command = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
             assert process.stdout is not None

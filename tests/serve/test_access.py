@@ -1,8 +1,10 @@
 """Who may ask, from where, how much and how many at once."""
 
+import contextlib
 import hmac
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -229,6 +231,87 @@ def test_a_body_that_does_not_arrive_is_given_up(few: ServedModels) -> None:
             b"POST /api/score HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n{"
         )
         assert connection.recv(100).startswith(b"HTTP/1.1 408")
+
+
+def connect(address: str) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", int(address.rsplit(":", 1)[1])))
+    connection.settimeout(600)
+    return connection
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Wait until the service closes a connection; false if it has not for very long."""
+    try:
+        while connection.recv(2**16):
+            pass
+    except TimeoutError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def send_on(connection: socket.socket, *several: bytes) -> None:
+    """Send one after the other, slowly; an error as soon as the connection is closed."""
+    for one in several:
+        connection.sendall(one)
+        time.sleep(0.01)
+
+
+def answered(address: str) -> socket.socket:
+    """A connection on which one request has been answered, however slow this machine is."""
+    while True:
+        connection = connect(address)
+        with contextlib.suppress(OSError):
+            connection.sendall(WHOLE)
+            if connection.recv(2**16).startswith(b"HTTP/1.1 200"):
+                return connection
+        connection.close()
+
+
+HALF = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "
+WHOLE = b"GET /health?check=live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+def test_headers_that_do_not_arrive_close_the_connection(few: ServedModels) -> None:
+    """Neither a first request, nor a later one, nor one of which a byte comes now and then."""
+    with open_server(few, Limits(seconds=300), request_seconds=0.1) as address:
+        with connect(address) as silent, connect(address) as first, answered(address) as later:
+            with contextlib.suppress(OSError):
+                first.sendall(HALF)
+                later.sendall(HALF)
+            assert [is_closed(one) for one in (silent, first, later)] == [True] * 3
+        with connect(address) as slow, pytest.raises(ConnectionError):
+            send_on(slow, HALF, *[b"x"] * 60_000)
+
+
+def test_idle_connections_keep_nobody_out(few: ServedModels) -> None:
+    """Four for each request at once; of more, the one that has waited longest is closed."""
+    with (
+        open_server(few, Limits(seconds=300, concurrency=1)) as address,
+        contextlib.ExitStack() as all_,
+    ):
+        idle = []
+        for _ in range(4):
+            idle.append(all_.enter_context(connect(address)))
+            idle[-1].sendall(HALF)
+        for closed in idle[:3]:
+            asked = all_.enter_context(connect(address))
+            asked.sendall(WHOLE)
+            assert asked.recv(2**16).startswith(b"HTTP/1.1 200")
+            assert is_closed(closed)
+        idle[3].sendall(b"x\r\n\r\n")
+        assert idle[3].recv(2**16).startswith(b"HTTP/1.1 200")
+
+
+def test_an_answer_that_nobody_reads_is_given_up(few: ServedModels) -> None:
+    """The connection is closed although bytes are left to be sent."""
+    asked = b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with open_server(few, Limits(seconds=300), request_seconds=0.1) as address:
+        connection = connect(address)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        with connection, pytest.raises(ConnectionError):
+            send_on(connection, *[asked] * 60_000)
 
 
 def test_an_internal_error_tells_nothing(

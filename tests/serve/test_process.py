@@ -1,5 +1,6 @@
 """A service as a process: it starts, answers, refuses to be exposed, and stops once it is done."""
 
+import contextlib
 import json
 import re
 import signal
@@ -29,7 +30,7 @@ def test_it_answers_from_its_first_line_until_what_is_in_flight_is_answered() ->
     answers: list[tuple[int, bytes]] = []
     slow = request_body("ter", [(hyp * 10, ref * 10) for hyp, ref in TEXTS])
     options = ["--encoder", "hashed", "--queue", "5000", "--seconds", str(PATIENCE)]
-    with start_service(*options) as service:
+    with start_service(*options, files=256) as service, contextlib.ExitStack() as connections:
         status, page = service.ask("/")  # not yet ready, and answered at the first attempt
         assert status == 200
         assert b"<html" in page
@@ -37,6 +38,11 @@ def test_it_answers_from_its_first_line_until_what_is_in_flight_is_answered() ->
         status, body = service.ask("/api/score", request_body("emd", TEXTS[:1]))
         assert status == 200
         [(hyp, ref)] = TEXTS[:1]
+        port = int(service.url.rsplit(":", 1)[1])
+        for _ in range(400):  # more than it may open files
+            half = connections.enter_context(socket.create_connection(("127.0.0.1", port)))
+            half.sendall(b"GET / HTTP/1.1\r\n")
+        assert service.ask("/docs")[0] == 200
         expected = freight.load("emd", encoder="hashed").score([hyp], [ref])["transport"].tolist()
         assert json.loads(body)["metrics"][0]["scores"]["transport"] == expected
         clients = [

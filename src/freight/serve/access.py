@@ -1,6 +1,7 @@
 """What happens before a request reaches the API: who may ask, how much, and how many at once.
 
-`AccessMiddleware` is the outermost layer. It refuses unknown hosts, pages of other sites, missing
+`TimedProtocol` closes connections on which no request arrives. `AccessMiddleware` is the outermost
+layer of the application. It refuses unknown hosts, pages of other sites, missing
 tokens and requests beyond the limit before a byte of the body is read; it reads the body, whole and
 never beyond its limit, so that nothing behind it meets a large one; and it adds the security
 headers to every answer.
@@ -17,10 +18,12 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from freight.errors import InvalidInput
 from freight.serve.messages import Limits, Refusal, error_response
@@ -31,6 +34,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 INTERNAL_ERROR = "something went wrong here; it has been logged"
 _SHORTEST_TOKEN = 16
 _NEED_TOKEN = ("/api/", "/metrics")
+_LEAST_READ = 2**16  # bytes of an answer, in the time that a request has to arrive
 _METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 _HOST = r"(?:\[(?P<ipv6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?"
 _HOST_HEADER = re.compile(_HOST, re.I)
@@ -204,6 +208,65 @@ class AccessMiddleware:
             413,
             {"Connection": "close"},
         )
+
+
+class TimedProtocol(H11Protocol):
+    """A connection that is closed if it stands still for so many seconds.
+
+    uvicorn waits for ever for the rest of a header, and for an answer to be read. Of more than
+    `most` connections, the one that has waited longest for a request is closed, so that idle ones
+    cannot keep others out.
+    """
+
+    def __init__(self, *arguments: Any, seconds: float, most: int, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._seconds, self._most, self._unsent = seconds, most, 0
+        self._timer: asyncio.TimerHandle | None = None
+        self.waiting_since = 0.0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether no request is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def connection_made(self, transport: Any) -> None:
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._wait()
+        if len(self.connections) > self._most:
+            timed = (one for one in self.connections if isinstance(one, TimedProtocol))
+            idle = [one for one in timed if one.is_waiting and not one.transport.is_closing()]
+            min(idle, key=lambda one: one.waiting_since).transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self._wait()
+        super().on_response_complete()
+
+    def _wait(self) -> None:
+        self.waiting_since = self.loop.time()
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._unsent = self.transport.get_write_buffer_size()
+        self._timer = self.loop.call_later(self._seconds, self._check_progress)
+
+    def _check_progress(self) -> None:
+        """Close if neither a request arrives nor an answer is being read."""
+        unsent = self.transport.get_write_buffer_size()
+        stuck = unsent > self._unsent - _LEAST_READ if unsent else self.is_waiting
+        if stuck:
+            self.transport.abort()
+        else:
+            self._set_timer()
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib import resources
 from typing import Any
 
@@ -15,12 +17,18 @@ from fastapi.security import HTTPBearer
 from starlette.responses import Response
 
 from freight.errors import InvalidInput
-from freight.serve.access import Access, AccessMiddleware
+from freight.serve.access import Access, AccessMiddleware, TimedProtocol
 from freight.serve.messages import EXCEPTION_HANDLERS, MAX_METRICS, Limits
 from freight.serve.models import ServedModels
 from freight.serve.monitoring import PrometheusMetrics, monitoring_router
 from freight.serve.routes import api_router
 from freight.serve.worker import Worker
+
+_BACKLOG = 100
+"""Connections that are accepted at once, before any of them can be closed."""
+
+_OTHER_FILES = _BACKLOG + 100
+"""Open files beyond those of connections: accepted at once, models, libraries, pipes."""
 
 
 def create_app(
@@ -70,22 +78,47 @@ def run_service(
     port: int = 8000,
     threads: int | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; requests in progress by then are finished."""
+    """Serve until SIGTERM or SIGINT; requests in progress by then are finished, in their time."""
     listener = _listen(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    print(f"Freight serves http://{shown}:{listener.getsockname()[1]}", flush=True)
+    app = create_app(models, access, limits, threads)
+    make_server(app, limits).run(sockets=[listener])
+
+
+def make_server(app: FastAPI, limits: Limits, request_seconds: float = 15.0) -> uvicorn.Server:
+    """An HTTP server; a request has so many seconds to arrive, up to its body."""
+    protocol: Any = partial(
+        TimedProtocol, seconds=request_seconds, most=_most_connections(4 * limits.concurrency)
+    )
     config = uvicorn.Config(
-        create_app(models, access, limits, threads),
+        app,
+        http=protocol,
+        ws="none",
         log_level="warning",
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=15,
+        timeout_keep_alive=int(request_seconds) + 1,  # the protocol's own time comes first
         timeout_graceful_shutdown=int(limits.seconds) + 5,
-        limit_concurrency=4 * limits.concurrency,
-        backlog=2 * limits.concurrency,
+        backlog=_BACKLOG,
     )
-    shown = f"[{host}]" if ":" in host else host
-    print(f"Freight serves http://{shown}:{listener.getsockname()[1]}", flush=True)
-    uvicorn.Server(config).run(sockets=[listener])
+    return uvicorn.Server(config)
+
+
+def _most_connections(wanted: int) -> int:
+    """As many as are wanted, or as there may be files, less those for other purposes."""
+    if sys.platform == "win32":
+        return wanted
+    import resource
+
+    files = resource.RLIMIT_NOFILE
+    soft, hard = resource.getrlimit(files)
+    if soft != resource.RLIM_INFINITY and soft < wanted + _OTHER_FILES:
+        most = wanted + _OTHER_FILES
+        soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(files, (soft, hard))
+    return wanted if soft == resource.RLIM_INFINITY else max(1, min(wanted, soft - _OTHER_FILES))
 
 
 def _listen(host: str, port: int) -> socket.socket:
