@@ -10,7 +10,7 @@ import pytest
 import freight
 from freight.core.result import Column
 from freight.explain.comparison import compare
-from freight.explain.explanation import Explanation, Plan, Side, View, plan_for_side
+from freight.explain.explanation import Explanation, Plan, Side, View, plan_for_side, to_json
 from freight.transport.types import Array, Problem
 
 
@@ -113,6 +113,15 @@ def test_in_the_words_of_json() -> None:
         "nearest": [1.0], "elsewhere": [0.0], "unmatched": [0.0], "noisy": 0.0, "incomplete": 0.0,
     }  # fmt: skip
     assert shown["views"][0]["hyp"]["spans"] == [[0, 1], [2, 3]]
+
+
+def test_matrices_have_six_digits_in_json() -> None:
+    """There are n times m numbers of them; vectors have n, and all their digits."""
+    matrix = np.array([[1 / 3, -2e-9 / 3, 12345.678], [0.0, np.nan, 1e7 + 0.5]])
+    assert to_json(matrix) == [[0.333333, -6.66667e-10, 12345.7], [0.0, None, 10000000.0]]
+    assert to_json(np.array([[0.1]], np.float32)) == [[0.1]]
+    assert to_json(np.array([1 / 3, np.inf])) == [1 / 3, None]
+    assert to_json(np.array([[3, 4]])) == [[3, 4]]
 
 
 def test_two_metrics_on_one_pair() -> None:

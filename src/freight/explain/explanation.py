@@ -11,7 +11,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from freight.transport.types import Array, Problem
 ENDINGS = (".html", ".json", ".png", ".svg", ".pdf")
 _TIE = 1e-12
 _COUNTERPART = 0.2  # of the mass that a unit moves: from here on the other end is a counterpart
+_DIGITS = 6  # of the numbers of a matrix in JSON; vectors behind them have seven
 _NOTHING = 0.05  # of a unit's mass: what moves less than this has no counterpart
 
 
@@ -209,7 +210,10 @@ class View:
         return other.quote(np.flatnonzero(moved >= min(_COUNTERPART * moved.sum(), moved.max())))
 
     def to_dict(self) -> dict[str, Any]:
-        """The data as JSON types, with the matching of either side under each plan."""
+        """The data as JSON types, with the matching of either side under each plan.
+
+        Costs and flow have six digits.
+        """
         data: dict[str, Any] = to_json(self)
         for plan_data, plan in zip(data["plans"], self.plans, strict=True):
             plan_data["matching"] = {
@@ -259,7 +263,7 @@ class Explanation(Drawable):
 
     def to_dict(self) -> dict[str, Any]:
         """The data as JSON types; a number that is not finite is null, as a hard marginal is."""
-        data: dict[str, Any] = to_json(self)
+        data: dict[str, Any] = to_json(replace(self, views=()))
         data["views"] = [view.to_dict() for view in self.views]
         return {**data, "additions": [*self.additions], "omissions": [*self.omissions]}
 
@@ -269,9 +273,26 @@ def to_json(value: Any) -> Any:
     if is_dataclass(value):
         return {f.name: to_json(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, np.ndarray):
-        return to_json(value.tolist())
+        return _array_to_json(value)
     if isinstance(value, Mapping):
         return {name: to_json(one) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_json(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _array_to_json(array: Array) -> Any:
+    """Numbers of an array; those of a matrix in few digits, since there are very many of them."""
+    if array.dtype.kind != "f":
+        return array.tolist()
+    known = np.isfinite(array)
+    if array.ndim == 2:
+        array = np.where(known, array, 0.0).astype(np.float64)
+        magnitude = np.floor(np.log10(np.abs(array), where=array != 0, out=np.zeros_like(array)))
+        scale = 10.0 ** np.clip(_DIGITS - 1 - magnitude, 0, 22)  # powers of ten that are exact
+        array = np.round(array * scale) / scale
+    if known.all():
+        return array.tolist()
+    values = array.astype(object)
+    values[~known] = None
+    return values.tolist()
