@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from freight.core.pipeline import score_together
 from freight.serve import worker as worker_module
 from freight.serve.access import Access
 from freight.serve.app import create_app, make_server
+from freight.serve.jobs import score_pieces
 from freight.serve.messages import Limits
 from freight.serve.models import ServedModels, load_encoders
 from freight.serve.worker import Worker
@@ -109,8 +109,8 @@ class Gate:
 @pytest.fixture
 def scoring_gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     """Scoring waits until the test lets it go on."""
-    gate = Gate(score_together)
-    monkeypatch.setattr(worker_module, "score_together", gate)
+    gate = Gate(score_pieces)
+    monkeypatch.setattr(worker_module, "score_pieces", gate)
     yield gate
     gate.opened.set()
 

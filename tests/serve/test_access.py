@@ -321,7 +321,7 @@ def test_an_internal_error_tells_nothing(
         raise RuntimeError("the secret is 42")
 
     with open_client(few, Limits(seconds=300)) as client:
-        monkeypatch.setattr(worker_module, "score_together", fail)
+        monkeypatch.setattr(worker_module, "score_pieces", fail)
         answer = client.post("/api/score", json=BODY)
     assert answer.status_code == 500
     assert answer.json() == {"error": "something went wrong here; it has been logged"}

@@ -1,5 +1,6 @@
 """What the API answers: the library's scores, what there is, files, and errors of one line."""
 
+import asyncio
 import csv
 import io
 import json
@@ -10,6 +11,8 @@ import pytest
 from starlette.testclient import TestClient
 
 import freight
+from freight.explain.explanation import Explanation
+from freight.serve import routes
 from freight.serve.messages import Limits
 from freight.serve.models import ServedModels, form_fields, load_encoders
 from serve.conftest import open_client
@@ -361,6 +364,37 @@ def test_explanations_are_those_of_the_library(client: TestClient) -> None:
         found = ask(client, "/api/explain", **pair, metric={"name": name})
         local: Any = freight.load(name, encoder="hashed").explain(pair["hyp"], pair["refs"])
         assert found == json.loads(json.dumps(local.to_dict()))
+
+
+def test_explanations_are_written_outside_the_event_loop(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks something else meanwhile would have to wait."""
+    loops: list[bool] = []
+    write = Explanation.to_dict
+
+    def write_and_tell(self: Explanation) -> Any:
+        loops.append(asyncio._get_running_loop() is not None)
+        return write(self)
+
+    monkeypatch.setattr(Explanation, "to_dict", write_and_tell)
+    ask(client, "/api/explain", hyp="three cats slept", refs=["two dogs slept"])
+    assert loops == [False]
+
+
+def test_an_explanation_of_too_many_numbers_is_refused(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair: dict[str, Any] = {
+        "hyp": "three cats slept",
+        "refs": ["two dogs"],
+        "metric": {"name": "emd"},
+    }
+    monkeypatch.setattr(routes, "MOST_NUMBERS", 12)
+    ask(client, "/api/explain", **pair)
+    monkeypatch.setattr(routes, "MOST_NUMBERS", 11)
+    assert "are 12 numbers" in refused(client, 413, "/api/explain", **pair)
+    assert client.post("/api/explain/fragment", json=pair).status_code == 200
 
 
 def test_explanations_as_fragments(client: TestClient) -> None:

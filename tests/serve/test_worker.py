@@ -1,6 +1,7 @@
 """Requests that wait together are scored together, and none of them can tell."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -10,11 +11,11 @@ import pytest
 import torch
 
 import freight
-from freight.core.pipeline import score_together
 from freight.core.types import Segment
 from freight.encoders.hashed import Hashed
 from freight.serve import worker as worker_module
-from freight.serve.messages import DeadlinePassed, Limits, QueueFull, ShuttingDown
+from freight.serve.jobs import Job, score_pieces
+from freight.serve.messages import DeadlinePassed, Limits, QueueFull, Refusal, ShuttingDown
 from freight.serve.models import ServedModels, load_encoders
 from freight.serve.monitoring import PrometheusMetrics
 from freight.serve.worker import Worker
@@ -132,12 +133,12 @@ def test_metrics_over_one_encoder_share_one_encoding(
 
 
 def test_one_bad_request_fails_alone(few: ServedModels, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail_on_poison(scorers: Any, hyps: Any, refs: Any) -> Any:
-        if "poison" in hyps:
+    def fail_on_poison(scorer: Any, pieces: Any) -> Any:
+        if any("poison" in piece.texts for piece in pieces):
             raise RuntimeError("broken")
-        return score_together(scorers, hyps, refs)
+        return score_pieces(scorer, pieces)
 
-    monkeypatch.setattr(worker_module, "score_together", fail_on_poison)
+    monkeypatch.setattr(worker_module, "score_pieces", fail_on_poison)
     requested = [few.requested_metric("emd")]
     hyps = ["good", "poison", "fine"]
     answers, _ = run_worker(few, lambda w: [w.score([(hyp, ["x"])], requested) for hyp in hyps])
@@ -189,6 +190,167 @@ def test_large_requests_are_put_together_again(few: ServedModels) -> None:
             np.testing.assert_array_equal(result[column.name], local[column.name])
         assert result.system == local.system
         np.testing.assert_array_equal(result.winners, local.winners)
+
+
+LONG = "".join(f"{letter * 300} " for letter in "abc")
+MANY: list[Segment] = [
+    (LONG, [LONG.replace("b", letter) for letter in "bcdefghijklmno"]),
+    ("a b", ["a c"]),
+]
+
+
+@pytest.mark.parametrize("references", ["best", "each", "mean"])
+def test_a_hypothesis_is_cut_between_its_references(few: ServedModels, references: str) -> None:
+    names = {"emd": "hashed", "bert-score": "hashed", "std": "hashed", "bleu": None}
+    rule = {"references": references}
+    requested = [few.requested_metric(name, settings=rule) for name in names]
+    [results], metrics = run_worker(few, lambda w: [w.score(MANY, requested)])
+    assert counter(metrics, "freight_batch_pairs_count") > 2
+    for result, (name, encoder) in zip(results, names.items(), strict=True):
+        chosen = {"encoder": encoder} if encoder else {}
+        local = freight.load(name, **chosen, **rule).score(*map(list, zip(*MANY, strict=True)))
+        for column in local.columns:
+            np.testing.assert_array_equal(result[column.name], local[column.name])
+        assert result.system == local.system
+        assert result.winners.tolist() == local.winners.tolist()
+        assert result.flags == local.flags
+
+
+def test_work_that_nobody_waits_for_is_not_done(
+    few: ServedModels, scoring_gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts: list[list[str]] = []
+
+    def count(scorer: Any, pieces: Any) -> Any:
+        texts.append([text for piece in pieces for text in piece.texts])
+        return scoring_gate(scorer, pieces)
+
+    monkeypatch.setattr(worker_module, "score_pieces", count)
+    requested = [few.requested_metric("emd")]
+
+    async def give_up_and_ask(worker: Worker) -> Any:
+        asked = asyncio.ensure_future(worker.score(MANY, requested))
+        await asyncio.to_thread(scoring_gate.entered.wait)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        scoring_gate.opened.set()
+        return await worker.score([("c", ["d"])], requested)
+
+    [[result]], metrics = run_worker(few, lambda w: [give_up_and_ask(w)])
+    assert len(result) == 1
+    assert [LONG in one for one in texts] == [True, False]
+    assert counter(metrics, "freight_queue_pairs") == 0
+
+
+def test_a_metric_that_takes_whole_segments_is_stopped(
+    few: ServedModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered = threading.Event()
+
+    def score_for_ever(*_: Any) -> Any:
+        while True:
+            entered.set()
+
+    requested = [few.requested_metric("bleu")]
+    scorer = few.scorer(requested[0])
+
+    async def give_up_and_ask(worker: Worker) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(type(scorer), "read", score_for_ever)
+            asked = asyncio.ensure_future(worker.score([(LONG, [LONG] * 2)], requested))
+            await asyncio.to_thread(entered.wait)
+            asked.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asked
+        return await worker.score([("c", ["d"])], requested)
+
+    [[result]], _ = run_worker(few, lambda w: [give_up_and_ask(w)])
+    assert len(result) == 1
+
+
+def test_small_requests_pass_large_ones(few: ServedModels) -> None:
+    requested = (few.requested_metric("emd"),)
+    large: list[Segment] = [("x" * 2000, ["y" * 2000] * 5)]
+
+    async def batches() -> list[list[str]]:
+        worker = Worker(few, PATIENT, PrometheusMetrics())
+        loop = asyncio.get_running_loop()
+        small: list[Segment] = [("a", ["b"])]
+        names = {
+            Job(segments, requested, False, loop.create_future()): name
+            for name, segments in (("first", large), ("second", large), ("small", small))
+        }
+        worker._queue.extend(names)
+        return [[names[piece.job] for piece in worker._next_batch()] for _ in range(3)]
+
+    assert asyncio.run(batches()) == [["first", "small"], ["second"], ["first"]]
+
+
+def test_texts_of_too_many_units_are_refused_before_the_work_begins(
+    few: ServedModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored: list[str] = []
+
+    def count(scorer: Any, pieces: Any) -> Any:
+        scored.extend(text for piece in pieces for text in piece.texts)
+        return score_pieces(scorer, pieces)
+
+    monkeypatch.setattr(worker_module, "score_pieces", count)
+    long: list[Segment] = [("few words", ["a b"]), ("a " * 10, ["b " * 11])]
+    emd, bleu = few.requested_metric("emd"), few.requested_metric("bleu")
+    answers, _ = run_worker(
+        few,
+        lambda w: [w.score(long, [emd]), w.score(long[:1], [emd]), w.score(long, [bleu])],
+        Limits(seconds=600, units=10),
+    )
+    assert isinstance(answers[0], Refusal)
+    assert answers[0].status == 413
+    assert "has 11 units; a text has at most 10" in str(answers[0])
+    assert len(answers[1][0]) == 1
+    assert len(answers[2][0]) == 2
+    assert scored.count("a b") == 2
+
+
+def test_what_cannot_be_cut_is_limited(few: ServedModels) -> None:
+    many: Segment = ("x" * 2000, ["y" * 2000] * 5)
+    requested = [few.requested_metric(name) for name in ("emd", "bleu")]
+    answers, _ = run_worker(
+        few,
+        lambda w: [*(w.score([many], [one]) for one in requested), w.explain(many, requested[0])],
+    )
+    assert len(answers[0][0]) == 1
+    for answer in answers[1:]:
+        assert isinstance(answer, Refusal)
+        assert answer.status == 413
+        assert "of 5 references is" in str(answer)
+
+
+def test_a_request_of_too_much_work_is_refused() -> None:
+    many: Segment = ("x" * 2000, ["y" * 2000] * 500)
+    with pytest.raises(Refusal, match=r"2,512 million .* at most 128 at once") as refused:
+        Limits().check([many])
+    assert refused.value.status == 413
+    few_pairs: list[Segment] = [("x" * 2000, ["y" * 2000])] * 10
+    Limits().check(few_pairs)
+    with pytest.raises(Refusal, match="for 3 metrics"):
+        Limits().check(few_pairs, metrics=3)
+
+
+def test_stopping_does_not_wait_for_ever(few: ServedModels, scoring_gate: Gate) -> None:
+    requested = [few.requested_metric("emd")]
+
+    async def stop_while_it_works(worker: Worker) -> tuple[bool, bool]:
+        asked = asyncio.ensure_future(worker.score([("a", ["b"])], requested))
+        await asyncio.to_thread(scoring_gate.entered.wait)
+        worker.stop()
+        before = await worker.join(0.01)
+        scoring_gate.opened.set()
+        await asked
+        return before, await worker.join(600)
+
+    [ended], _ = run_worker(few, lambda w: [stop_while_it_works(w)])
+    assert ended == (False, True)
 
 
 def test_a_full_queue_refuses_what_comes(few: ServedModels, warm_up_gate: Gate) -> None:

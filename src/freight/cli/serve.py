@@ -84,6 +84,13 @@ class LimitOptions:
     body: Annotated[int, typer.Option(min=1, help="Bytes per request.")] = 2**20
     texts: Annotated[int, typer.Option(min=2, help="Texts per request.")] = 512
     characters: Annotated[int, typer.Option(min=1, help="Characters per text.")] = 2000
+    units: Annotated[int, typer.Option(min=1, help="Units (tokens or words) per text.")] = 512
+    work: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Work per request: characters times characters, by pair and metric."
+        ),
+    ] = 128_000_000
     seconds: Annotated[float, typer.Option(min=0.1, help="Seconds per request.")] = 30.0
     concurrency: Annotated[int, typer.Option(min=1, help="Requests in progress.")] = 256
     queue: Annotated[int, typer.Option(min=1, help="Pairs that may wait.")] = 512
@@ -94,7 +101,7 @@ def serve_command(access: AccessOptions, models: ModelOptions, limits: LimitOpti
     """Answer requests for scores and explanations, and show a page to try them on.
 
     By default only this machine can reach the service. It stops on Ctrl-C or SIGTERM, once the
-    requests in progress are answered.
+    requests in progress are answered or their time has passed.
     """
     try:
         import fastapi  # noqa: F401

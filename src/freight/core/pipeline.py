@@ -102,6 +102,18 @@ def _pipeline_scorer(metric: Scorer) -> PipelineScorer:
     return metric if isinstance(metric, Metric | Blend) else adapt(metric)
 
 
+def score_pairs(metrics: Sequence[Metric], segments: Iterable[Segment]) -> list[PairScores]:
+    """Scores and flags of every pair by each metric, before references are reduced to one."""
+    parts = _scored_chunks(metrics, segments, ChunkSize(), lambda _: lambda _: None)
+    return [join_pairs(one) for one in zip(*(scored for _, scored in parts), strict=True)]
+
+
+def join_pairs(parts: Sequence[PairScores]) -> PairScores:
+    """Scores of consecutive pairs, as one."""
+    columns = {name: np.concatenate([one.columns[name] for one in parts]) for name in parts[0][0]}
+    return PairScores(columns, [raised for part in parts for raised in part.flags])
+
+
 def _scored_chunks(
     metrics: Sequence[Metric],
     segments: Iterable[Segment],

@@ -48,7 +48,7 @@ def create_app(
         worker.start()
         yield
         worker.stop()
-        await worker.join()
+        await worker.join()  # for a while: what it is at may have no end, and the process has
 
     app = FastAPI(
         title="Freight",
@@ -144,7 +144,8 @@ def _listen(host: str, port: int) -> socket.socket:
 def _describe(limits: Limits) -> str:
     return (
         f"Score generated text by optimal transport. A request has at most {limits.texts:,} texts"
-        f" of {limits.characters:,} characters, {MAX_METRICS} metrics and {limits.body:,} bytes,"
+        f" of {limits.characters:,} characters, {MAX_METRICS} metrics, {limits.body:,} bytes and"
+        f" {limits.work / 1e6:,.0f} million characters squared of work,"
         f" and is answered within {limits.seconds:g} seconds or refused. Errors are"
         ' {"error": "one line"}; 429 and 503 say in Retry-After when to try again.'
     )

@@ -33,6 +33,7 @@ from freight.serve.messages import (
     Limits,
     MetricRequest,
     MetricsAnswer,
+    Refusal,
     ScoreAnswer,
     ScoreRequest,
     score_answer,
@@ -58,6 +59,9 @@ _FILE_BODY = {
         "content": {"application/octet-stream": {"schema": {"type": "string"}}},
     }
 }
+MOST_NUMBERS = 1_000_000
+"""In the matrices of an explanation: eight megabytes of JSON."""
+
 MetricNames = Annotated[
     list[str],
     Query(
@@ -85,7 +89,7 @@ def api_router(models: ServedModels, worker: Worker, limits: Limits) -> APIRoute
     async def score(request: ScoreRequest) -> Response:
         """Score pairs with one metric or several."""
         segments = [pair.segment for pair in request.pairs]
-        limits.check(segments)
+        limits.check(segments, len(request.metrics))
         metrics = [metric.resolve(models) for metric in request.metrics]
         results = await worker.score(segments, metrics)
         return Json({"metrics": [score_answer(result, models) for result in results]})
@@ -95,7 +99,8 @@ def api_router(models: ServedModels, worker: Worker, limits: Limits) -> APIRoute
         """Why a hypothesis scores as it does: units, costs, flow, additions, omissions."""
         limits.check([request.segment])
         explanation = await worker.explain(request.segment, request.metric.resolve(models))
-        return Json(_with_public_signature(explanation, models).to_dict())
+        public = _with_public_signature(explanation, models)
+        return await asyncio.to_thread(_explain_as_json, public)
 
     @router.post("/explain/fragment", response_class=Response, responses=_HTML_RESPONSE)
     async def explain_as_html(request: FragmentRequest) -> Response:
@@ -120,7 +125,7 @@ def api_router(models: ServedModels, worker: Worker, limits: Limits) -> APIRoute
         """Score the rows of a small table, which is the body of the request."""
         metrics = [_parse_metric(name).resolve(models) for name in metric]
         segments = read_segments(await request.body(), format, limits.texts)
-        limits.check(segments)
+        limits.check(segments, len(metrics))
         results = await worker.score(segments, metrics)
         if output == "json":
             pairs = [{"hyp": hyp, "refs": list(refs)} for hyp, refs in segments]
@@ -135,6 +140,20 @@ def api_router(models: ServedModels, worker: Worker, limits: Limits) -> APIRoute
 
 def _with_public_signature(explanation: Explanation, models: ServedModels) -> Explanation:
     return replace(explanation, signature=models.public_signature(explanation.signature))
+
+
+def _explain_as_json(explanation: Explanation) -> Json:
+    """An explanation as an answer; not in the event loop, which others wait for."""
+    numbers = sum(
+        view.cost.size * (1 + len(view.terms) + len(view.plans)) for view in explanation.views
+    )
+    if numbers > MOST_NUMBERS:
+        raise Refusal(
+            f"the costs and plans of this explanation are {numbers:,} numbers; an answer has at"
+            f" most {MOST_NUMBERS:,}: explain shorter texts, or ask for a fragment",
+            413,
+        )
+    return Json(explanation.to_dict())
 
 
 def _render_html(explanations: Sequence[Explanation]) -> str:

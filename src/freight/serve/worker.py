@@ -1,8 +1,8 @@
 """One thread scores for every client: requests that wait are batched, encoded together, answered.
 
 Scores have the same bits whatever they are batched with, so nobody can tell who waited beside them.
-Work is done in pieces: between two of them requests whose time has passed are dropped, and a large
-request does not keep small ones waiting.
+Work is done in pieces of bounded work, cut between any two pairs: between two pieces requests whose
+time has passed are dropped, and a large request does not keep small ones waiting.
 """
 
 from __future__ import annotations
@@ -12,103 +12,27 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
-from freight.core.pipeline import score_together
+import numpy as np
+
 from freight.core.result import Result
 from freight.core.scorers import PipelineScorer
 from freight.core.types import Encoder, Segment
 from freight.errors import FreightError
 from freight.explain.explanation import Explanation
 from freight.kernels import set_threads
+from freight.serve.jobs import Job, JobPiece, score_pieces
 from freight.serve.messages import DeadlinePassed, Limits, QueueFull, ShuttingDown
 from freight.serve.models import RequestedMetric, ServedModels
 from freight.serve.monitoring import PrometheusMetrics
 
-BATCH_PAIRS, BATCH_AREA = 256, 8_000_000
-"""Where a batch ends: so many pairs, or characters squared (two pairs of 2,000 each)."""
+BATCH_PAIRS, BATCH_WORK = 256, 8_000_000
+"""Where a batch ends: so many pairs, or so much work by one metric (a pair of 2,000 characters)."""
 
 _LINGER, _POLL, _SMALLEST_SHARE = 0.010, 0.001, 16
-
-
-@dataclass(eq=False)
-class Job:
-    """Segments to score, or one to explain, with each of some metrics.
-
-    It is done piece by piece, and its answer is set once every piece is done.
-    """
-
-    segments: list[Segment]
-    metrics: tuple[RequestedMetric, ...]
-    explained: bool
-    answer: asyncio.Future[list[Any]]
-    taken: int = 0
-    _parts: dict[RequestedMetric, list[Any]] = field(default_factory=dict)
-
-    @cached_property
-    def sizes(self) -> list[tuple[int, int]]:
-        """Per segment its pairs, and the area of their cost matrices in characters squared."""
-        return [
-            (len(refs), sum((len(hyp) + 1) * (len(ref) + 1) for ref in refs))
-            for hyp, refs in self.segments
-        ]
-
-    @property
-    def remaining(self) -> int:
-        """How many segments are in no piece yet."""
-        return len(self.segments) - self.taken
-
-    def pairs_between(self, first: int, last: int) -> int:
-        """How many pairs some consecutive segments have."""
-        return sum(pairs for pairs, _ in self.sizes[first:last])
-
-    def take(self, pairs: int, area: int) -> JobPiece:
-        """The next segments, up to so many pairs of such an area, and at least one."""
-        first = self.taken
-        while self.remaining and (self.taken == first or (pairs > 0 and area > 0)):
-            size = self.sizes[self.taken]
-            pairs, area = pairs - size[0], area - size[1]
-            self.taken += 1
-        return JobPiece(self, first, self.taken)
-
-    def add(self, metric: RequestedMetric, part: Any) -> bool:
-        """Keep what came out for a piece, and say whether that was the last one."""
-        self._parts.setdefault(metric, []).append(part)
-        done = [sum(map(_segments_in, self._parts.get(one, ()))) for one in self.metrics]
-        return min(done) == len(self.segments)
-
-    @property
-    def result(self) -> list[Any]:
-        """The result of each metric, all pieces together."""
-        if self.explained:
-            return [self._parts[one][0] for one in self.metrics]
-        return [Result.joined(self._parts[one]) for one in self.metrics]
-
-
-@dataclass(frozen=True)
-class JobPiece:
-    """Consecutive segments of a job."""
-
-    job: Job
-    first: int
-    last: int
-
-    @property
-    def segments(self) -> list[Segment]:
-        """What is to be scored."""
-        return self.job.segments[self.first : self.last]
-
-    @property
-    def pairs(self) -> int:
-        """How many pairs that is."""
-        return self.job.pairs_between(self.first, self.last)
-
-    @property
-    def area(self) -> int:
-        """The area of their cost matrices."""
-        return sum(area for _, area in self.job.sizes[self.first : self.last])
+_LAST_PIECE = 10.0
+"""Seconds that a worker which is stopped has for the piece that it is at."""
 
 
 Outcome = tuple[Job, list[Any] | BaseException]
@@ -145,9 +69,10 @@ class Worker:
             self._stopping = True
             self._wake.notify()
 
-    async def join(self) -> None:
-        """Wait until the thread has finished."""
-        await asyncio.to_thread(self._thread.join)
+    async def join(self, seconds: float = _LAST_PIECE) -> bool:
+        """Wait until the thread has finished, or for so long; whether it has."""
+        await asyncio.to_thread(self._thread.join, seconds)
+        return not self._thread.is_alive()
 
     @property
     def is_ready(self) -> bool:
@@ -187,7 +112,7 @@ class Worker:
         return await asyncio.wait_for(answer, self._limits.seconds)
 
     def _enqueue(self, job: Job) -> None:
-        pairs = job.pairs_between(0, len(job.segments)) * len(job.metrics)
+        pairs = job.pairs * len(job.metrics)
         with self._wake:
             if self._stopping:
                 raise ShuttingDown
@@ -253,21 +178,29 @@ class Worker:
             return self._next_batch()
 
     def _next_batch(self) -> list[JobPiece]:
-        """A fair share of every job, those that have waited longest first."""
+        """A fair share of every job, those that have waited longest first.
+
+        A job whose next pair does not fit waits for the next batch, and does not keep those behind
+        it waiting.
+        """
         self._last_jobs = len(self._queue)
         fair = max(_SMALLEST_SHARE, BATCH_PAIRS // max(self._last_jobs, 1))
-        pieces, unfinished, pairs, area = [], [], BATCH_PAIRS, BATCH_AREA
-        while self._queue and pairs > 0 and area > 0:
+        pieces: list[JobPiece] = []
+        waiting, unfinished, pairs, work = [], [], BATCH_PAIRS, BATCH_WORK
+        while self._queue and pairs > 0 and work > 0:
             job = self._queue.popleft()
             before = job.taken
-            if job.answer.done():
-                job.taken = len(job.segments)
+            if job.is_over:
+                job.taken = job.pairs
+            elif pieces and job.work[job.taken] > work:
+                waiting.append(job)
             else:
-                piece = job.take(min(pairs, fair), area)
-                pairs, area = pairs - piece.pairs, area - piece.area
+                piece = job.take(min(pairs, fair), work)
+                pairs, work = pairs - piece.pairs, work - piece.work
                 pieces.append(piece)
                 unfinished += [job] if job.remaining else []
-            self._count_waiting(-job.pairs_between(before, job.taken) * len(job.metrics))
+            self._count_waiting(-(job.taken - before) * len(job.metrics))
+        self._queue.extendleft(reversed(waiting))
         self._queue.extend(unfinished)
         return pieces
 
@@ -282,11 +215,34 @@ class Worker:
                 scorers[metric] = self._models.scorer(metric)
             except Exception as error:
                 self._deliver((piece.job, error) for piece in group)
-        self._encode([(scorers[metric], groups[metric]) for metric in scorers])
         for metric, scorer in scorers.items():
-            alive = [piece for piece in groups[metric] if not piece.job.answer.done()]
+            groups[metric] = [one for one in groups[metric] if self._is_affordable(scorer, one)]
+        self._encode([(scorer, _alive(groups[metric])) for metric, scorer in scorers.items()])
+        for metric, scorer in scorers.items():
+            alive = _alive(groups[metric])
             if alive:
                 self._deliver(self._score_pieces(metric, scorer, alive))
+
+    def _is_affordable(self, scorer: PipelineScorer, piece: JobPiece) -> bool:
+        """Whether a job is within the limits, before its first piece is begun.
+
+        A plan costs about the cube of its units, which are counted without their vectors.
+        """
+        job = piece.job
+        if piece.first > 0:
+            return True
+        try:
+            if job.explained or not scorer.parts:
+                what = "an explanation" if job.explained else scorer.name
+                self._limits.check_uncut(job.segments, what)
+            texts = self._limits.long_texts(job.chunk.texts)
+            for part in scorer.parts if texts else ():
+                units = part.units(part.encoder.encode(texts, ()))
+                self._limits.check_units(dict(zip(texts, np.diff(units.offsets), strict=True)))
+        except Exception as error:
+            self._deliver([(job, error)])
+            return False
+        return True
 
     def _encode(self, groups: Iterable[tuple[PipelineScorer, Sequence[JobPiece]]]) -> None:
         """Encode once what several metrics need of an encoder, which remembers it for them."""
@@ -294,7 +250,7 @@ class Worker:
         texts: dict[Encoder, dict[str, None]] = {}
         users: dict[Encoder, int] = {}
         for scorer, pieces in groups:
-            needed = [text for p in pieces for hyp, refs in p.segments for text in (hyp, *refs)]
+            needed = [text for piece in pieces for text in piece.texts]
             for part in {part.encoder: part for part in scorer.parts}.values():
                 users[part.encoder] = users.get(part.encoder, 0) + 1
                 layers.setdefault(part.encoder, set()).update(part.layers)
@@ -310,7 +266,7 @@ class Worker:
     ) -> list[Outcome]:
         """Score together; if that fails, each by itself, so that one error fails one request."""
         try:
-            parts = _answer_pieces(scorer, pieces)
+            parts = score_pieces(scorer, pieces)
         except Exception as error:
             if len(pieces) == 1:
                 return [(pieces[0].job, error)]
@@ -318,37 +274,21 @@ class Worker:
         finished = [
             piece.job
             for piece, part in zip(pieces, parts, strict=True)
-            if piece.job.add(metric, part)
+            if piece.job.add(metric, scorer, part, piece.last)
         ]
         self._metrics.pairs.inc(sum(piece.pairs for piece in pieces))
         return [(job, job.result) for job in finished]
 
     def _deliver(self, outcomes: Iterable[Outcome]) -> None:
         ready = list(outcomes)
+        for job, outcome in ready:
+            job.failed = job.failed or isinstance(outcome, BaseException)
         if ready:
             self._loop.call_soon_threadsafe(_set_answers, ready)
 
 
-def _answer_pieces(scorer: PipelineScorer, pieces: Sequence[JobPiece]) -> list[Any]:
-    """The scores or the explanation that each piece asks for, in their order."""
-    segments = [
-        segment for piece in pieces if not piece.job.explained for segment in piece.segments
-    ]
-    [result] = (
-        score_together([scorer], [hyp for hyp, _ in segments], [refs for _, refs in segments])
-        if segments
-        else [None]
-    )
-    answers: list[Any] = []
-    first = 0
-    for piece in pieces:
-        if piece.job.explained or result is None:
-            [(hyp, refs)] = piece.segments
-            answers.append(scorer.explain(hyp, list(refs)))
-        else:
-            answers.append(result.only(slice(first, first + len(piece.segments))))
-            first += len(piece.segments)
-    return answers
+def _alive(pieces: Iterable[JobPiece]) -> list[JobPiece]:
+    return [piece for piece in pieces if not piece.job.is_over]
 
 
 def _set_answers(outcomes: Iterable[Outcome]) -> None:
@@ -359,7 +299,3 @@ def _set_answers(outcomes: Iterable[Outcome]) -> None:
             job.answer.set_exception(outcome)
         else:
             job.answer.set_result(outcome)
-
-
-def _segments_in(part: Any) -> int:
-    return len(part) if isinstance(part, Result) else 1
