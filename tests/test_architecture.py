@@ -16,7 +16,7 @@ PACKAGE = Path(freight.__file__).parent
 LAYERS = [
     {"errors", "kernels", "moved"},
     {"transport"},
-    {"core.types", "data.languages"},
+    {"core.flags", "core.types", "data.languages"},
     {"core.result", "data", "encoders"},
     {"core.units", "core.idf"},
     {"core.weightings"},

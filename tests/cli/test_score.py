@@ -59,7 +59,7 @@ def test_json_says_what_python_says(
         expected = freight.load(name, encoder="hashed").score(HYPS, REFS)
         assert record["metric"] == name
         assert record["signature"] == expected.signature
-        assert record["flags"] == [list(f) for f in expected.flags]
+        assert record["flags"] == [[flag.record for flag in f] for f in expected.flags]
         assert record["scores"] == {c: expected[c].tolist() for c in expected.segments}
         assert record["system"] == pytest.approx(expected.system)
     assert {"read", "load", "fit", "score"} == set(whole["timings"])
@@ -110,6 +110,29 @@ def test_systems_are_compared(
     assert systems["hyp"]["score"] == pytest.approx(alone.system["transport"])
     assert systems["hyp"]["low"] <= systems["hyp"]["score"] <= systems["hyp"]["high"]
     assert 0 < systems["hyp"]["p"]["far"] <= 1
+
+
+def test_flags_are_counted_by_segment_and_name_their_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hyps, refs = ["🦖 a", "🦖 🦖", "🦖", "a"], ["🦖 a", "🦕", "🦕 b", ""]
+    for name, lines in (("hyp.txt", hyps), ("ref.txt", refs)):
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert run(monkeypatch, tmp_path, "score", "hyp.txt", "ref.txt", "-m", "emd") == 0
+    shown = [line for line in capsys.readouterr().out.splitlines() if " of 4 segments: " in line]
+    assert shown == [
+        "emd: 1 of 4 segments: empty side (ref)",
+        "emd: 3 of 4 segments: unknown units (hyp)",
+        "emd: 3 of 4 segments: unknown units (ref)",
+    ]
+    assert run(monkeypatch, tmp_path, "score", "hyp.txt", "ref.txt", "-m", "emd", "--json") == 0
+    flags = json.loads(capsys.readouterr().out)["metrics"][0]["flags"]
+    assert flags[3] == [{"kind": "empty side", "side": "ref", "share": None}]
+    assert {"kind": "unknown units", "side": "hyp", "share": 0.5} in flags[0]
+    run(monkeypatch, tmp_path, "score", "hyp.txt", "ref.txt", "-m", "emd", "-o", "a.html")
+    page = (tmp_path / "a.html").read_text("utf-8")
+    assert "unknown units (ref)" in page
+    assert "empty side (ref)" in page
 
 
 def test_a_page_says_what_was_asked_for(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """Padded batches: what each row holds, and what its dummies and its padding may not touch."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ from freight.core.pairings import (
     check_cells,
     side_by_side,
 )
-from freight.core.weightings import Mass, Sentences
+from freight.core.weightings import Mass, Sentences, measures_of_points
 
 ONE, TWO = [[1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]
 
@@ -83,3 +85,38 @@ def test_texts_too_long_for_a_matrix_are_refused() -> None:
     check_cells(MOST_CELLS // 4, 4)
     with pytest.raises(freight.InvalidInput, match="too long to be matched"):
         check_cells(MOST_CELLS // 4, 5)
+
+
+def test_literal_units_are_equal_or_orthogonal_whatever_their_vectors_are() -> None:
+    same = [[0.6, 0.8]]
+    plain = measures(same * 2, same * 2, [[1.0, 0.0]])
+    literal = replace(
+        plain, ids=np.array([7, 8, 8, 9, 0]), literal=np.array([True, True, True, False, False])
+    )
+    (pairs,) = side_by_side(literal, literal, np.array([[0, 1]]))
+    assert isinstance(pairs, PointPairs)
+    np.testing.assert_allclose(pairs.similarity()[0, :2, :2], [[0.0, 1.0], [1.0, 1.0]])
+    np.testing.assert_allclose(
+        pairs.squared_distances()[0, :2, :2], [[2.0, 0.0], [0.0, 0.0]], atol=1e-12
+    )
+    assert not pairs.orthogonal().similarity()[0, :2, :2].any()
+    assert pairs.row(0).similarity().tolist() == pairs.similarity().tolist()
+
+
+def test_without_literal_units_on_both_sides_nothing_is_compared_by_characters() -> None:
+    plain = measures(ONE, TWO)
+    one_sided = replace(plain, literal=np.array([True, False, False]))
+    for both in (plain, one_sided):
+        (pairs,) = side_by_side(both, both, np.array([[0, 1]]))
+        assert isinstance(pairs, PointPairs)
+        assert pairs.spellings is None
+
+
+def test_cosines_never_leave_their_range() -> None:
+    points = np.random.default_rng(0).normal(size=(400, 1, 37)).astype(np.float32)
+    both = measures_of_points(list(points))
+    index = np.repeat(np.arange(400), 2).reshape(-1, 2)
+    found = np.concatenate(
+        [pairs.similarity()[:, 0, 0] for pairs in side_by_side(both, both, index)]
+    )
+    assert found.max() == 1.0

@@ -10,8 +10,9 @@ import pytest
 
 import freight
 from freight.core import readouts
+from freight.core.flags import FlagKind
 from freight.core.readouts import Reading, attribute
-from freight.core.types import FlagKind, Pairs
+from freight.core.types import Pairs
 from freight.transport.types import Plans, Problem
 
 COST = np.array([[0.1, 0.9], [0.8, 0.2]])

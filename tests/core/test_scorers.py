@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import freight
+from freight.core.flags import Flag, FlagKind, count_segments
 from freight.core.idf import Frequencies
 from freight.core.metric import describe
 from freight.core.pipeline import ChunkSize
 from freight.core.scorers import adapt
-from freight.core.types import Flag, FlagKind
 from freight.metrics.std import Weights
 
 
@@ -82,9 +82,18 @@ def test_a_result_needs_every_column_with_a_number_per_segment() -> None:
 def test_a_flag_is_data_that_prints_as_text() -> None:
     flag = Flag(FlagKind.UNKNOWN_UNITS, 0.372)
     assert (flag, flag.kind, flag.share) == ("unknown units 37%", FlagKind.UNKNOWN_UNITS, 0.372)
-    again = pickle.loads(pickle.dumps(flag))
-    assert (again, again.kind, again.share) == (flag, flag.kind, flag.share)
-    assert Flag("mine").share is None
+    assert (Flag("mine").share, Flag("mine").side) == (None, None)
+    on_ref = flag.on("ref")
+    assert (on_ref, on_ref.label) == ("unknown units 37% (ref)", "unknown units (ref)")
+    assert on_ref.record == {"kind": "unknown units", "side": "ref", "share": 0.372}
+    again = pickle.loads(pickle.dumps(on_ref))
+    assert (again, again.record) == (on_ref, on_ref.record)
+
+
+def test_flags_are_counted_by_segment_and_side() -> None:
+    few, many = (Flag(FlagKind.UNKNOWN_UNITS, share) for share in (0.25, 0.75))
+    segments = [[few.on("ref"), many.on("ref"), few.on("hyp")], [many.on("ref")], []]
+    assert count_segments(segments) == {"unknown units (hyp)": 1, "unknown units (ref)": 2}
 
 
 def test_the_unknown_share_of_a_result_is_that_of_its_worse_sides() -> None:

@@ -1,12 +1,17 @@
 """Which units are kept or merged, and what becomes of their vectors, ids and spans."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
+import torch
 
 from clouds import SPECIAL, cloud
 from freight.core import units
 from freight.core.types import Cloud, Kind
 
 PUNCTUATION, ABSENT, UNKNOWN = int(Kind.PUNCTUATION), int(Kind.ABSENT), int(Kind.UNKNOWN)
+LITERAL = int(Kind.LITERAL) | UNKNOWN
 TEXT = cloud(
     ["unhappy cat."],
     [[[9.0], [1.0], [3.0], [5.0], [7.0], [9.0]]],
@@ -46,11 +51,52 @@ def test_units_without_a_vector_are_dropped_unless_whole_words_are_asked_for() -
     assert vectors(units.whole_words(texts)) == [1.0, 0.0, 2.0]
 
 
-def test_a_merged_unit_is_unknown_if_any_part_is_and_punctuation_if_all_are() -> None:
-    texts = cloud(["ab."], [[[1.0], [2.0], [3.0]]],
-                  kinds=[[UNKNOWN, 0, PUNCTUATION]], pieces=[["a", "##b", "##."]])  # fmt: skip
-    (kind,) = units.words(texts).kind
-    assert kind == UNKNOWN
+def test_a_merged_unit_is_unknown_or_punctuation_if_all_parts_are() -> None:
+    for kinds, expected in (
+        ([UNKNOWN, 0, PUNCTUATION], 0),
+        ([UNKNOWN, UNKNOWN, UNKNOWN], UNKNOWN),
+        ([PUNCTUATION] * 3, PUNCTUATION),
+    ):
+        vectors = [[[1.0], [2.0], [3.0]]]
+        texts = cloud(["ab."], vectors, kinds=[kinds], pieces=[["a", "##b", "##."]])
+        assert units.words(texts).kind.tolist() == [expected]
+
+
+def strange(text: str, kinds: list[int], pieces: list[str] | None = None) -> Cloud:
+    """Unknown units of length 2, which all have the same vector, and known ones of length 1."""
+    known, unknown = [1.0, *[0.0] * 63], [0.0, 2.0, *[0.0] * 62]
+    vectors = [unknown if kind & UNKNOWN else known for kind in kinds]
+    return cloud([text], [vectors], [kinds], [pieces] if pieces else None)
+
+
+def test_unknown_literal_units_are_averaged_by_their_characters() -> None:
+    one, other = (strange(f"so {x}", [0, LITERAL], ["so", f"##{x}"]) for x in ("xx", "yy"))
+    one = replace(one, ids=np.array([0, 11]))
+    other = replace(other, ids=np.array([0, 12]))
+    merged, again = units.words(one), units.words(other)
+    assert merged.kind.tolist() == [0]
+    assert merged.layers[0, 0, 0] == pytest.approx(0.5, abs=0.5)
+    assert not torch.allclose(merged.layers, again.layers, atol=0.1)
+    drawn = one.spelled().layers[1, 0]
+    assert drawn.norm() == pytest.approx(2.0)
+    assert abs(float(drawn @ other.spelled().layers[1, 0])) < 4.0 * 0.5
+    assert one.spelled().layers[0].tolist() == one.layers[0].tolist()
+    alone = units.words(strange("so xx", [0, LITERAL]))
+    assert alone.kind.tolist() == [0, LITERAL], "a unit by itself stays what it is"
+    assert alone.layers[1, 0, 1] == 2.0
+
+
+def test_n_grams_of_unknown_literal_units_differ() -> None:
+    one, other = (
+        replace(strange(f"so {x}", [0, LITERAL]), ids=np.array([0, k]))
+        for x, k in (("xx", 11), ("yy", 12))
+    )
+    singles = units.Ngrams(1)(one)
+    assert singles.kind.tolist() == [0, LITERAL]
+    both = [units.Ngrams(2)(texts) for texts in (one, other)]
+    assert [texts.kind.tolist() for texts in both] == [[0], [0]]
+    cosine = torch.cosine_similarity(both[0].layers[0, 0], both[1].layers[0, 0], dim=0)
+    assert float(cosine) == pytest.approx(1 / 5, abs=0.4)  # 1 of 1 + 4 is shared
 
 
 def test_sentences_end_at_a_full_stop_and_white_space() -> None:

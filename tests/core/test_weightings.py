@@ -9,8 +9,9 @@ import torch
 
 import freight
 from clouds import SPECIAL, cloud
+from freight.core.flags import FlagKind
 from freight.core.idf import Frequencies, Idf
-from freight.core.types import Cloud, FlagKind, Measures, NestedMeasures
+from freight.core.types import Cloud, Measures, NestedMeasures
 from freight.core.weightings import (
     Barycenter,
     Mass,

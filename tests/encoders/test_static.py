@@ -200,7 +200,10 @@ def test_unknown_words_are_flagged_or_stand_in(folder: Path) -> None:
     name = f"static:{folder / 'v.bin'}"
     with pytest.warns(UnknownVocabulary):
         result = freight.load("wmd", encoder=name).score(["cat zzz", "zzz"], ["cat", "cat"])
-    assert result.flags == (("unknown units 50%",), ("empty side", "unknown units 100%"))
+    assert result.flags == (
+        ("unknown units 50% (hyp)",),
+        ("no known units (hyp)", "unknown units 100% (hyp)"),
+    )
     assert np.isnan(result["distance"][1])
     assert result.system["distance"] == pytest.approx(0.0)
     standing = freight.encoder(name, unknown="dog")

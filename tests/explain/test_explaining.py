@@ -282,7 +282,10 @@ def test_an_empty_side_has_nothing_to_show(name: str, hyp: str, ref: str) -> Non
     found = metric(name).explain(hyp, ref)
     assert found.views == ()
     assert found.additions == found.omissions == ()
-    assert found.flags == (("empty side",) if hyp or ref.strip() else ("both sides empty",))
+    side = "hyp" if ref.strip() else "ref"
+    assert found.flags == (
+        (f"empty side ({side})",) if hyp or ref.strip() else ("both sides empty",)
+    )
     np.testing.assert_array_equal(found.base, found.score)
     json.dumps(found.to_dict(), allow_nan=False)
 
@@ -291,7 +294,8 @@ def test_a_second_reference_helps_an_empty_one() -> None:
     found = check(metric("wmd"), HYP, ["", REF])
     assert found.winner == 1
     assert found.views
-    assert found.flags == ("empty side",)
+    assert found.flags == ("empty side (ref)",)
+    assert found.to_dict()["flags"] == [{"kind": "empty side", "side": "ref", "share": None}]
     assert found.to_dict()["reference_scores"][0] is None
 
 

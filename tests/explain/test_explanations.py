@@ -105,7 +105,8 @@ def test_in_the_words_of_json() -> None:
     found = explanation(view(side("a b"), side("x"), [[0.5], [0.5]]), score=float("nan"))
     shown = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert shown["scores"] == {"transport": None}
-    assert shown["column"] == {"name": "transport", "higher": False, "perfect": 0.0, "worst": 2.0}
+    ends = {"perfect": 0.0, "worst": 2.0, "bounds": [None, None]}
+    assert shown["column"] == {"name": "transport", "higher": False, **ends}
     (plan,) = shown["views"][0]["plans"]
     assert plan["problem"] == {"hyp": None, "ref": None, "epsilon": 0.0}
     assert plan["flow"] == [[0.5], [0.5]]

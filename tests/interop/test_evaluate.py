@@ -75,7 +75,7 @@ def test_details(home: Path) -> None:
     found = module(home, "emd").compute(predictions=["", "a"], references=["b", "a"], details=True)
     expected = freight.load("emd", encoder="hashed").score(["", "a"], ["b", "a"])
     assert found["segments"]["transport"] == expected["transport"].tolist()
-    assert found["flags"] == [["empty side"], []]
+    assert found["flags"] == [[{"kind": "empty side", "side": "hyp", "share": None}], []]
     assert found["signature"] == expected.signature
 
 

@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 import freight
+from freight.core.flags import Flag, FlagKind
 from freight.core.result import Column, Result
 from freight.core.scorers import Refs
-from freight.core.types import Flag, FlagKind
 from freight.data.judgement_files import read_judgements
 from freight.data.judgements import Judgements
 from freight.judge import ScoreCache, Study, judge

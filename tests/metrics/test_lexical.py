@@ -216,8 +216,8 @@ def test_an_empty_side_is_flagged_and_scored_as_declared(name: str) -> None:
     expected = [column.perfect, column.worst, column.worst, column.perfect]
     np.testing.assert_array_equal(result["score"][:4], expected)
     assert np.isfinite(result["score"][4])
-    both, one = ("both sides empty",), ("empty side",)
-    assert result.flags == (both, one, one, both, ())
+    both, hyp, ref = ("both sides empty",), ("empty side (hyp)",), ("empty side (ref)",)
+    assert result.flags == (both, hyp, ref, both, ())
     assert np.isfinite(result.system["score"])
 
 
@@ -227,7 +227,7 @@ def test_nothing_but_empty_sides(name: str) -> None:
     for hyp, ref in (("", "a dog"), ("a cat", ""), ("", "")):
         assert scorer.score([hyp], [ref]).system.keys() == {"score"}
     result = scorer.score([""], [["a dog", ""]])
-    assert result.flags == (("both sides empty", "empty side"),)
+    assert result.flags == (("both sides empty", "empty side (hyp)"),)
     if name != "nist":  # what it has no number for never wins
         assert result["score"].tolist() == [scorer.columns[0].perfect]
 
@@ -238,7 +238,7 @@ def test_an_empty_reference_among_several_leaves_the_others(name: str) -> None:
     hyp, ref = "the cat sat on the mat", "the cat lay on the mat"
     result = scorer.score([hyp], [["", ref]])
     assert result.winners.tolist() == [1]
-    assert result.flags == (("empty side",),)
+    assert result.flags == (("empty side (ref)",),)
     if name != "ter":  # it divides by the mean length of the references
         np.testing.assert_allclose(result["score"], scorer.score([hyp], [ref])["score"])
 
@@ -355,7 +355,8 @@ def test_rouge_reads_recall_and_precision_by_hand() -> None:
 def test_rouge_flags_what_it_cannot_read() -> None:
     hyps, refs = ["кот сидел в 2015", "le café était fermé"], ["кот лежал в 2015", "le café"]
     result = lexical.rouge_1().score(hyps, refs)
-    assert result.flags == (("mostly outside a-z and 0-9",), ())
+    flag = "mostly outside a-z and 0-9"
+    assert result.flags == ((f"{flag} (hyp)", f"{flag} (ref)"), ())
     assert result["score"][0] == 1.0  # the year alone
 
 

@@ -123,7 +123,7 @@ def test_wmdo_by_hand(written: str) -> None:
     # one word of four has no vector: its cost is 1, and a tenth of its share is charged
     found = metric.score(["a b half zzz"], ["a b half a"])
     assert found["distance"][0] == pytest.approx(0.25 + 0.18 * 1 / 4 + 0.10 / 4)
-    assert found.flags == (("unknown units 25%",),)
+    assert found.flags == (("unknown units 25% (hyp)",),)
 
 
 def test_wrd_score_by_hand(written: str) -> None:
@@ -179,7 +179,7 @@ def test_idf_of_one_pair_does_not_make_anything_perfect() -> None:
     assert result.flags[1] == ("both sides empty",)
     alone = freight.load("mover-score").score(["a cat"], ["a cat"])
     assert alone["similarity"][0] == pytest.approx(1.0, abs=1e-6)
-    assert alone.flags == (("IDF empty",),)
+    assert alone.flags == (("IDF empty (hyp)", "IDF empty (ref)"),)
 
 
 @pytest.mark.parametrize("name", ["std", "wmd", "wrd-score", "wmdo", "sms"])

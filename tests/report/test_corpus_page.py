@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import freight
+from freight.core.flags import Flag
 from freight.core.result import Column, Result
 from freight.core.scorers import Refs
-from freight.core.types import Flag
 from freight.errors import InvalidInput
 from freight.report.corpus import ScoredCorpus, corpus_page, page, write_corpus_report
 from freight.report.segments import extreme_rows, listed_rows

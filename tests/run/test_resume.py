@@ -205,7 +205,7 @@ def test_the_scores_are_those_of_python(
             assert [row[f"{metric.name}:{column}"] for row in found] == values.tolist()
         winners = [row[f"{metric.name}:reference"] for row in found]
         assert winners == expected.winners.tolist()
-    assert run.outcomes[0].flags == {"empty side": 1}
+    assert run.outcomes[0].flags == {"empty side (hyp)": 1}
     summary = json.loads((tmp_path / "out/summary.json").read_text())
     assert summary["segments"] == COUNT
     assert summary["metrics"][1]["system"] == run.outcomes[1].system

@@ -73,7 +73,7 @@ def test_scores_are_those_of_the_library(client: TestClient, metric: dict[str, A
     assert found["scores"] == {name: numbers(x) for name, x in local.segments.items()}
     assert found["system"] == dict(zip(local.system, numbers(local.system.values()), strict=True))
     assert found["references"] == local.winners.tolist()
-    assert found["flags"] == [list(flags) for flags in local.flags]
+    assert found["flags"] == [[flag.record for flag in flags] for flags in local.flags]
     assert found["signature"] == local.signature
 
 

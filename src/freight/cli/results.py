@@ -72,11 +72,11 @@ class ScoreSummary:
 
     def add(self, results: "Sequence[Result]") -> None:
         """Add the results of the next chunk, one per metric."""
+        from freight.core.flags import count_segments
 
         for k, result in enumerate(results):
             self._tallies[k] = self._tallies[k] + result.tally
-            for flags in result.flags:
-                self._flags[k].update(flag.kind for flag in flags)
+            self._flags[k].update(count_segments(result.flags))
             self._unknown[k] += result.unknown * len(result)
             if self._keeps:
                 self._chunks[k].append(result)
@@ -177,7 +177,7 @@ class ScoreSummary:
             "system": {name: _number(value) for name, value in self._system_scores(k).items()},
             "scores": {n: [_number(x) for part in chunks for x in part[n]] for n in names},
             "references": [int(x) for part in chunks for x in part.winners],
-            "flags": [list(flags) for part in chunks for flags in part.flags],
+            "flags": [[flag.record for flag in one] for part in chunks for one in part.flags],
             "signature": self._signatures[k],
         }
 
@@ -204,7 +204,7 @@ def print_notes(
     flags: Sequence[Mapping[str, int]],
     signatures: Sequence[str],
 ) -> None:
-    """Print how often each flag was raised, and the signatures."""
+    """Print how many segments have each flag, on which side, and the signatures."""
     console = Console()
     for one, counts in zip(requested, flags, strict=True):
         for flag, times in counts.items():

@@ -82,7 +82,7 @@ class Joint:
         """Gather the pairs of an index (pair, 2) batch by batch, in fixed shapes."""
         units = _entered(hyp, ref, index)
         both = hyp.points if hyp is ref else torch.cat((hyp.points, ref.points))
-        ids = _ids(hyp, ref)
+        ids, literal = _ids(hyp, ref), _literal(hyp, ref)
         points = both.cpu().numpy()
         lengths = _lengths(points)
         masses = self._masses(units, points, lengths, hyp, ref, index)
@@ -96,6 +96,10 @@ class Joint:
             sizes = sides[0].sizes[which], sides[1].sizes[which]
             cosines = np.zeros((len(which), width, width))
             _cosines(points, lengths, one, two, *sizes, cosines)
+            if literal is not None:
+                both_literal = literal[one][:, :, None] & literal[two][:, None, :]
+                same = ids[one][:, :, None] == ids[two][:, None, :]
+                cosines = np.where(both_literal, same, cosines)
             yield JointPairs(
                 which,
                 a,
@@ -197,6 +201,13 @@ def _entered(hyp: Measures, ref: Measures, index: Array) -> _PairUnits:
 
 def _ids(hyp: Measures, ref: Measures) -> Array:
     return hyp.ids if hyp is ref else np.concatenate((hyp.ids, ref.ids))
+
+
+def _literal(hyp: Measures, ref: Measures) -> Array | None:
+    """Which units are compared by their ids; None where a side has none of them."""
+    if hyp.literal is None or ref.literal is None:
+        return None
+    return hyp.literal if hyp is ref else np.concatenate((hyp.literal, ref.literal))
 
 
 @kernel

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from freight.core.costs import Cost
+from freight.core.flags import NO_FLAGS
 from freight.core.idf import Frequencies
 from freight.core.pairings import side_by_side
 from freight.core.readouts import Readout
 from freight.core.result import Column, Result, check_references, result_of
 from freight.core.scorers import Refs
-from freight.core.types import NO_FLAGS, Chunk, Cloud, Encoder, Measures, Pairs, PairScores
+from freight.core.types import Chunk, Cloud, Encoder, Measures, Pairs, PairScores
 from freight.core.weightings import FittableWeighting, Weighting, measures_of_points
 from freight.errors import InvalidInput
 from freight.transport.types import Array, Problem

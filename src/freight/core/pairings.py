@@ -34,6 +34,8 @@ class PointPairs(Pairs):
     """
 
     padded_points: tuple[Tensor, Tensor]  # (row, unit, dim)
+    spellings: tuple[Array, Array] | None = None
+    """The ids of literal units (pair, unit), -1 for others; None where a side has no such unit."""
 
     @property
     def points(self) -> tuple[Tensor, Tensor]:
@@ -42,22 +44,33 @@ class PointPairs(Pairs):
         return hyp[: len(self.which)], ref[: len(self.which)]
 
     def similarity(self) -> Tensor:
-        """Cosine similarity; that of a zero vector is 0."""
+        """Cosine similarity, never outside -1 to 1; that of a zero vector is 0."""
         hyp, ref = (normalize(points, dim=-1) for points in self.padded_points)
-        return (hyp @ ref.mT)[: len(self.which)]
+        cosines = (hyp @ ref.mT)[: len(self.which)].clamp(-1.0, 1.0)
+        return self._compared(cosines, 1.0, 0.0)
 
     def squared_distances(self, dtype: torch.dtype | None = None) -> Tensor:
         """Squared Euclidean distance between the points, in this precision."""
         hyp, ref = (points.to(dtype) if dtype else points for points in self.padded_points)
         squares = hyp.square().sum(-1)[..., None] + ref.square().sum(-1)[..., None, :]
-        return (squares - 2.0 * hyp @ ref.mT).clamp(min=0.0)[: len(self.which)]
+        far = (squares - 2.0 * hyp @ ref.mT).clamp(min=0.0)[: len(self.which)]
+        return self._compared(far, 0.0, squares[: len(self.which)])
 
     def orthogonal(self) -> Self:
         """The same pairs, every point of hyp orthogonal to every point of ref."""
-        return replace(self, padded_points=_orthogonal(*self.padded_points))
+        return replace(self, padded_points=_orthogonal(*self.padded_points), spellings=None)
+
+    def _compared(self, values: Tensor, equal: float, orthogonal: float | Tensor) -> Tensor:
+        """The values, but for two literal units: they are equal, or they are orthogonal."""
+        if self.spellings is None:
+            return values
+        hyp, ref = (send_to_device(ids, values.device) for ids in self.spellings)
+        literal = (hyp >= 0)[:, :, None] & (ref >= 0)[:, None, :]
+        same = hyp[:, :, None] == ref[:, None, :]
+        return torch.where(literal, torch.where(same, equal, orthogonal).to(values), values)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class NestedPairs(PointPairs):
     """Pairs whose units are measures themselves: those of both sides, and which (pair, unit)."""
 
@@ -71,8 +84,8 @@ class NestedPairs(PointPairs):
         hyp, ref = _orthogonal(self.hyp_parts.points, self.ref_parts.points)
         return replace(
             super().orthogonal(),
-            hyp_parts=replace(self.hyp_parts, points=hyp),
-            ref_parts=replace(self.ref_parts, points=ref),
+            hyp_parts=replace(self.hyp_parts, points=hyp, literal=None),
+            ref_parts=replace(self.ref_parts, points=ref, literal=None),
         )
 
 
@@ -118,6 +131,7 @@ def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
             ref_sizes=counts[1],
             unknown=hyp.unknown[index[which, 0]],
             padded_points=(points[0], points[1]),
+            spellings=_spellings((hyp, ref), units),
         )
         if isinstance(hyp, NestedMeasures) and isinstance(ref, NestedMeasures):
             yield NestedPairs(
@@ -169,6 +183,18 @@ def _gather(
     full[: len(units)] = units
     points = measures.points[send_to_device(full, measures.points.device)]
     return points, np.where(inside, measures.weights[units], 0.0), size, units
+
+
+def _spellings(
+    sides: tuple[Measures, Measures], units: tuple[Array, ...]
+) -> tuple[Array, Array] | None:
+    """The ids of the literal units among these (pair, unit); None where a side has none."""
+    spelled = []
+    for measures, chosen in zip(sides, units, strict=True):
+        if measures.literal is None or not measures.literal[chosen].any():
+            return None
+        spelled.append(np.where(measures.literal[chosen], measures.ids[chosen], -1))
+    return spelled[0], spelled[1]
 
 
 def _orthogonal(hyp: Tensor, ref: Tensor) -> tuple[Tensor, Tensor]:

@@ -20,18 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from freight.core.flags import NO_FLAGS, SIDES, Flag, FlagKind, Flags, empty_flags
 from freight.core.metric import Blend, Metric
 from freight.core.readouts import Reading
 from freight.core.result import Result
 from freight.core.scorers import PipelineScorer, Refs, Scorer, adapt
 from freight.core.types import (
-    NO_FLAGS,
     Chunk,
     Cloud,
     Encoder,
-    Flag,
-    FlagKind,
-    Flags,
     Measures,
     Pairs,
     PairScores,
@@ -296,28 +293,37 @@ def weigh(metric: Metric, cloud: Cloud) -> tuple[Measures, Measures]:
 class PairCosts:
     """Pairs of measures, and batch by batch their costs: all that the problems depend on.
 
-    `empty` says which side of a pair has no unit, `flags` what is known of it already; `batches`
-    are of the other pairs, and can be iterated once unless they are a list.
+    `perfect` and `worst` are the pairs that get these scores without a plan; `flags` says what is
+    known of each pair already. `batches` are of the pairs that can be compared, and can be iterated
+    once unless they are a list; the remaining pairs cannot be scored.
     """
 
-    empty: Array  # (pair, 2)
+    perfect: Array  # (pair,)
+    worst: Array  # (pair,)
     flags: Sequence[Flags]
     device: torch.device
     batches: Iterable[tuple[Pairs, torch.Tensor]]
 
 
 def compute_costs(metric: Metric, hyp: Measures, ref: Measures, index: Array) -> PairCosts:
-    """The costs of the pairs of an index (pair, 2) of measures."""
+    """The costs of the pairs of an index (pair, 2) of measures.
+
+    One empty side has nothing in common with the other. A text that is not empty but has no known
+    unit cannot be compared with any but itself.
+    """
     empty = np.stack((hyp.empty[index[:, 0]], ref.empty[index[:, 1]]), axis=1)
+    lost = np.stack((hyp.unknown[index[:, 0]], ref.unknown[index[:, 1]]), axis=1) == 1.0
     flags = _add_flags([NO_FLAGS] * len(index), index, hyp.flags, ref.flags)
-    for k in np.flatnonzero(empty.any(axis=1)):
-        kind = FlagKind.BOTH_EMPTY if empty[k].all() else FlagKind.EMPTY_SIDE
-        flags[k] |= {Flag(kind)}
-    whole = np.flatnonzero(~empty.any(axis=1))
+    for k in np.flatnonzero((empty | lost).any(axis=1)):
+        flags[k] |= empty_flags(empty[k])
+        flags[k] |= {Flag(FlagKind.NO_KNOWN_UNITS, side=SIDES[i]) for i in np.flatnonzero(lost[k])}
+    perfect = empty.all(axis=1) | (lost.any(axis=1) & (index[:, 0] == index[:, 1]))
+    worst = empty.any(axis=1) & ~lost.any(axis=1) & ~perfect
+    whole = np.flatnonzero(~(empty | lost).any(axis=1))
     gathered = metric.pairing(hyp, ref, index[whole]) if len(whole) else ()
     batches = (replace(pairs, which=whole[pairs.which]) for pairs in gathered)
-    device = hyp.points.device
-    return PairCosts(empty, flags, device, ((pairs, _cost(metric, pairs)) for pairs in batches))
+    costs = ((pairs, _cost(metric, pairs)) for pairs in batches)
+    return PairCosts(perfect, worst, flags, hyp.points.device, costs)
 
 
 def _cost(metric: Metric, pairs: Pairs) -> torch.Tensor:
@@ -338,11 +344,11 @@ def score_measures(metric: Metric, hyp: Measures, ref: Measures, index: Array) -
 
 def read_scores(metric: Metric, costs: PairCosts) -> PairScores:
     """Solve the metric's problems and read its columns; an empty side gets what they declare."""
-    empty, flags = costs.empty, list(costs.flags)
-    scores = {column.name: np.full(len(empty), np.nan) for column in metric.columns}
+    flags = list(costs.flags)
+    scores = {column.name: np.full(len(flags), np.nan) for column in metric.columns}
     for column in metric.columns:
-        scores[column.name][empty.any(axis=1)] = column.worst
-        scores[column.name][empty.all(axis=1)] = column.perfect
+        scores[column.name][costs.worst] = column.worst
+        scores[column.name][costs.perfect] = column.perfect
     for pairs, reading, converged in _readings(metric, costs):
         for name, values in reading.columns.items():
             scores[name][pairs.which] = values
@@ -416,8 +422,8 @@ def _add_flags(
 ) -> list[Flags]:
     """Flags of pairs with those of both texts, which hardly any has."""
     every = list(flags)
-    for texts, raised in zip(index.T, of_texts, strict=True):
+    for side, texts, raised in zip(SIDES, index.T, of_texts, strict=True):
         flagged = np.fromiter(map(bool, raised), bool, len(raised))
         for k in np.flatnonzero(flagged[texts]):
-            every[k] |= set(raised[texts[k]])
+            every[k] |= {flag.on(side) for flag in raised[texts[k]]}
     return every

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkab
 
 import numpy as np
 
-from freight.core.types import FlagKind, Pairs
+from freight.core.flags import FlagKind
+from freight.core.types import Pairs
 from freight.kernels import kernel
 from freight.transport.types import Array, Plans
 

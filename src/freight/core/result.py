@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -10,7 +11,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freight.core.types import NO_FLAGS, Flag, FlagKind, PairScores
+from freight.core.flags import NO_FLAGS, Flag, FlagKind
+from freight.core.types import PairScores
 from freight.errors import InvalidInput, MissingPart
 from freight.transport.types import Array
 
@@ -20,12 +22,22 @@ REFERENCES = ("best", "each", "mean")
 
 @dataclass(frozen=True)
 class Column:
-    """A column of scores: which way is better, what identical texts get and what nothing gets."""
+    """A column of scores: which way is better, what identical texts get, and the range.
+
+    `worst` is what a text gets that has nothing in common with the other, as an empty one has:
+    every cosine is 0. It is nan where there is no such score. Vectors that point in opposite
+    directions may score worse; no score leaves `bounds`, whatever the rounding.
+    """
 
     name: str
     higher: bool
     perfect: float
     worst: float
+    bounds: tuple[float, float] = (-math.inf, math.inf)
+
+    def clip(self, scores: ArrayLike) -> Array:
+        """The scores within the bounds; zero has no sign."""
+        return np.clip(scores, *self.bounds) + 0.0
 
 
 class NamedColumns(Protocol):
@@ -195,7 +207,8 @@ class ReducesReferences(NamedColumns, Protocol):
 
 def result_of(scorer: ReducesReferences, scored: PairScores, segments: Array) -> Result:
     """From scores and flags of every pair to a result with one score per segment."""
-    chosen = reduce_references(scorer.columns, scored.columns, segments, scorer.references)
+    inside = {c.name: c.clip(scored.columns[c.name]) for c in scorer.columns}
+    chosen = reduce_references(scorer.columns, inside, segments, scorer.references)
     kept = [NO_FLAGS] * (int(segments[-1]) + 1)
     for segment, raised in zip(segments, scored.flags, strict=True):
         if raised:
@@ -227,11 +240,17 @@ def reduce_references(
     best = {c.name: _winners(scores[c.name], starts, ends, c.higher) for c in columns}
     primary = best[columns[0].name]
     if how == "mean":
-        counts = ends - starts
-        means = {name: np.add.reduceat(x, starts) / counts for name, x in scores.items()}
-        return Chosen(means, primary - starts)
+        return Chosen({name: _means(x, starts) for name, x in scores.items()}, primary - starts)
     picks = best if how == "each" else dict.fromkeys(scores, primary)
     return Chosen({name: x[picks[name]] for name, x in scores.items()}, primary - starts)
+
+
+def _means(values: Array, starts: Array) -> Array:
+    """The mean of each segment's values, without those that could not be scored."""
+    known = ~np.isnan(values)
+    counts = np.add.reduceat(known.astype(np.int64), starts)
+    sums = np.add.reduceat(np.where(known, values, 0.0), starts)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
 def _winners(values: Array, starts: Array, ends: Array, higher: bool) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from enum import IntFlag, StrEnum
+from enum import IntFlag
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
@@ -12,47 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from freight.core.flags import Flag, FlagKind, Flags
 from freight.errors import InvalidInput
 from freight.transport.batches import send_to_device
 from freight.transport.types import Array
-
-
-class FlagKind(StrEnum):
-    """Why a segment could not be scored in the normal way."""
-
-    BOTH_EMPTY = "both sides empty"
-    EMPTY_SIDE = "empty side"
-    UNKNOWN_UNITS = "unknown units"
-    WINDOWED = "windowed"
-    HALVED_BATCH = "halved batch"
-    IDF_EMPTY = "IDF empty"
-    BARYCENTER_NOT_CONVERGED = "barycenter not converged"
-    NO_SIMILARITY = "no similarity"
-    NOT_CONVERGED = "not converged"
-
-
-class Flag(str):
-    """A flag of a segment: its kind and, where that says more, the share of units it is about.
-
-    It is a text for whoever prints it ("unknown units 37%"); programs read `kind` and `share`. The
-    kind is a `FlagKind`, or any text of a scorer's own.
-    """
-
-    kind: str
-    share: float | None
-
-    def __new__(cls, kind: str, share: float | None = None) -> Flag:
-        """Write the text once."""
-        flag = super().__new__(cls, kind if share is None else f"{kind} {share:.0%}")
-        flag.kind, flag.share = str(kind), share
-        return flag
-
-    def __getnewargs__(self) -> tuple[str, float | None]:  # type: ignore[override]
-        return self.kind, self.share
-
-
-Flags = frozenset[Flag]
-NO_FLAGS: Flags = frozenset()
 
 
 class Kind(IntFlag):
@@ -64,6 +27,9 @@ class Kind(IntFlag):
     UNKNOWN = 8
     ABSENT = 16
     """Without a vector of its own: the vector is zero."""
+    LITERAL = 32
+    """Compared with others of this kind by its id, which stands for its characters: equal or
+    orthogonal, whatever the vectors are. The vector of an unknown token says nothing of it."""
 
 
 class Spans(NamedTuple):
@@ -159,6 +125,12 @@ class Cloud:
         """The kind of each unit, continuations included."""
         return self.kind | np.where(self.places.spans.continued, np.uint8(Kind.CONTINUATION), 0)
 
+    @property
+    def known(self) -> Array:
+        """Which units stand for their part of the text: by a vector of their own, or literally."""
+        literal = self.having(Kind.LITERAL)
+        return ~self.having(Kind.SPECIAL) & (literal | ~self.having(Kind.UNKNOWN))
+
     def having(self, kind: Kind) -> Array:
         """Which units are of this kind."""
         known = self.kinds if kind & Kind.CONTINUATION else self.kind
@@ -189,7 +161,7 @@ class Cloud:
     def merged(self, group: Array) -> Cloud:
         """Neighbours of one group become one unit: their mean vector, and the span of them all.
 
-        It is unknown if any of them was, and punctuation if all of them were.
+        It is unknown, or punctuation, if all of them were.
         """
         if not len(group):
             return self
@@ -197,18 +169,39 @@ class Cloud:
         member = np.cumsum(np.diff(group, prepend=-1) != 0) - 1
         count = np.diff(first, append=len(group))
         lengths = torch.as_tensor(count, device=self.layers.device)
-        every = np.bitwise_and.reduceat(self.kind, first)
-        some = np.bitwise_or.reduceat(self.kind, first)
+        spelled = self.spelled(count[member] > 1)
         last = first + count - 1
         return replace(
             self,
-            layers=torch.segment_reduce(self.layers, "mean", lengths=lengths),
+            layers=torch.segment_reduce(spelled.layers, "mean", lengths=lengths),
             offsets=np.searchsorted(first, self.offsets),
             ids=_numbers(self.ids, member, first),
             places=self.places.merged(first, last),
-            kind=every | (some & Kind.UNKNOWN),
+            kind=np.bitwise_and.reduceat(spelled.kind, first),
             merged_from=np.add.reduceat(self.count, first),
         )
+
+    def spelled(self, which: Array | None = None) -> Cloud:
+        """Vectors that can be averaged: those of unknown literal units are drawn by their ids.
+
+        Each keeps its length and gets a direction that depends on its characters alone, so that
+        means and n-grams of different ones differ: directions are orthogonal but for 1/sqrt(dim).
+        """
+        drawn = self.having(Kind.LITERAL) & self.having(Kind.UNKNOWN)
+        drawn = drawn if which is None else drawn & which
+        if not drawn.any():
+            return self
+        where = np.flatnonzero(drawn)
+        dim = self.layers.shape[2]
+        seeds = self.ids[where].astype(np.uint64)
+        directions = np.stack([np.random.default_rng(int(k)).normal(size=dim) for k in seeds])
+        unit = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+        units, there = send_to_device(where, self.layers.device), self.layers
+        lengths = there[units].norm(dim=-1, keepdim=True)
+        layers = there.clone()
+        layers[units] = lengths * send_to_device(unit, there.device)[:, None].to(there.dtype)
+        kind = np.where(drawn, self.kind & ~np.uint8(Kind.LITERAL | Kind.UNKNOWN), self.kind)
+        return replace(self, layers=layers, kind=kind)
 
 
 def _numbers(ids: Array, member: Array, first: Array) -> Array:
@@ -230,9 +223,10 @@ def mixed_ids(ids: Array, place: Array) -> Array:
 class Measures:
     """Mass on points, packed end to end, one measure per text.
 
-    `ids` says which units are the same, `unknown` which share of a text has no vector, `empty`
-    which texts have no unit, and `extent` the first and the last unit of the cloud that each unit
-    covers. `flags` are the flags of each text.
+    `ids` says which units are the same, `unknown` which share of a text has no vector (1 where
+    nothing of it can be compared), `empty` which texts are empty, and `extent` the first and the
+    last unit of the cloud that each unit covers. `flags` are the flags of each text, and `literal`
+    the units that are compared by their ids, None where there are none.
     """
 
     points: Tensor  # (unit, dim)
@@ -243,6 +237,7 @@ class Measures:
     empty: Array
     flags: tuple[tuple[Flag, ...], ...]
     extent: Array  # (unit, 2)
+    literal: Array | None = None  # (unit,)
 
     @property
     def owner(self) -> Array:
@@ -250,7 +245,7 @@ class Measures:
         return np.repeat(np.arange(len(self.empty)), np.diff(self.offsets))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class NestedMeasures(Measures):
     """Measures whose units are measures themselves, as sentences are measures of words."""
 
@@ -347,7 +342,8 @@ def _rows(field: Any, row: int) -> Any:
     if isinstance(field, tuple):
         parts = [_rows(part, row) for part in field]
         return type(field)(*parts) if hasattr(field, "_fields") else tuple(parts)
-    return field if isinstance(field, Measures) else field[row : row + 1]
+    whole = field is None or isinstance(field, Measures)
+    return field if whole else field[row : row + 1]
 
 
 Segment = tuple[str, Sequence[str]]

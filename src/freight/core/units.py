@@ -121,9 +121,10 @@ class Ngrams:
 
     def __call__(self, cloud: Cloud) -> Cloud:
         """All n-grams of each text, at a stride of one."""
-        there = self.of(cloud)
+        literal = self.of(cloud)
+        there = literal.spelled()  # n-grams are compared with centroids too, even single words
         if self.n == 1:
-            return there
+            return replace(there, kind=literal.kind)
         sizes = np.diff(there.offsets)
         counts = np.where(sizes > 0, np.maximum(sizes - self.n + 1, 1), 0)
         offsets = np.concatenate(([0], np.cumsum(counts)))
@@ -140,7 +141,7 @@ class Ngrams:
             offsets=offsets,
             ids=(mixed >> np.uint64(2)).astype(np.int64),
             places=there.places.merged(member[:, 0], member[:, -1]),
-            kind=there.kind[member[:, 0]],
+            kind=np.bitwise_and.reduce(there.kind[member], axis=1) & ~np.uint8(Kind.LITERAL),
             merged_from=None,
         )
 

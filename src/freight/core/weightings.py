@@ -17,8 +17,9 @@ import numpy as np
 import torch
 from torch.nn.functional import normalize
 
+from freight.core.flags import Flag, FlagKind
 from freight.core.idf import Frequencies, Idf
-from freight.core.types import Cloud, Encoder, Flag, FlagKind, Kind, Measures, NestedMeasures
+from freight.core.types import Cloud, Encoder, Kind, Measures, NestedMeasures
 from freight.core.units import sentence_of, tokens
 from freight.errors import InvalidInput
 from freight.transport.barycenters import barycenter, barycenter_coefficients
@@ -236,7 +237,7 @@ class Windows:
 
     def __call__(self, cloud: Cloud) -> Measures:
         """All runs of each text, at a stride of one."""
-        single = self.mass(cloud)
+        single = self.mass(cloud.spelled())
         sizes = np.diff(single.offsets)
         counts = np.where(sizes > 0, np.maximum(sizes - self.n + 1, 1), 0)
         offsets = np.concatenate(([0], np.cumsum(counts)))
@@ -261,6 +262,7 @@ class Windows:
             offsets=offsets,
             ids=single.ids[first],
             extent=np.stack((first, first + inside.sum(axis=1) - 1), axis=1),
+            literal=None,
         )
 
     @property
@@ -359,12 +361,14 @@ def measures(cloud: Cloud, mass: Array, points: torch.Tensor | None = None) -> M
     The points are the mean over the layers unless others are given.
     """
     owner, count = cloud.owner, len(cloud.texts)
-    empty = np.bincount(owner[~cloud.having(Kind.SPECIAL)], minlength=count) == 0
+    empty = np.fromiter((not text.strip() for text in cloud.texts), bool, count)
+    lost = (np.bincount(owner[cloud.known], minlength=count) == 0) & ~empty
     totals = np.bincount(owner, mass, count)
     weights = mass / np.where(totals > 0, totals, 1.0)[owner]
     absent = np.bincount(owner, cloud.having(Kind.ABSENT), count)
-    unknown = absent / np.maximum(np.diff(cloud.offsets), 1)
+    unknown = np.where(lost, 1.0, absent / np.maximum(np.diff(cloud.offsets), 1))
     units = np.arange(len(cloud.ids))
+    literal = cloud.having(Kind.LITERAL)
     return Measures(
         mean(cloud.layers) if points is None else points,
         weights,
@@ -374,6 +378,7 @@ def measures(cloud: Cloud, mass: Array, points: torch.Tensor | None = None) -> M
         empty,
         ((),) * count,
         np.stack((units, units), axis=1),
+        literal if literal.any() else None,
     )
 
 

@@ -66,7 +66,7 @@ _BEST_LAYERS = {
     "e5-small": 8,
     **{name.rpartition("/")[2]: layer for name, layer in BERT_SCORE_LAYERS.items()},
 }
-_HASHED = {"hashed": False, "one-hot": True}
+_HASHED = {"hashed": {}, "one-hot": {"one_hot": True, "dim": 1024}}
 
 
 def encoder(name: str | Encoder = EMBEDDED, **options: Any) -> Encoder:
@@ -82,7 +82,7 @@ def encoder(name: str | Encoder = EMBEDDED, **options: Any) -> Encoder:
         has = ", ".join(sorted(allowed))
         raise InvalidInput(f"{name} has no option {', '.join(sorted(unknown))}; there is {has}")
     if kind is Hashed:
-        return Hashed(one_hot=_HASHED[name], **options)
+        return Hashed(**{**_HASHED[name], **options})
     made: Encoder = kind(name, **options)
     return made
 

@@ -20,8 +20,9 @@ from freight.transport.types import Array
 class Hashed:
     """Lower-cased words as random vectors that depend on the word alone, or as one-hot vectors.
 
-    Layers differ from each other by a fixed amount of noise. The place of the one in a one-hot
-    vector is a hash modulo `dim`, so that different words rarely collide if `dim` is large.
+    Layers differ from each other by a fixed amount of noise. One-hot words are literal units: equal
+    or orthogonal by their characters. The place of the one is a hash modulo `dim`, so only in means
+    and n-grams of words can two of them collide.
     """
 
     dim: int = 64
@@ -50,6 +51,7 @@ class Hashed:
         matches = [match for words in by_text for match in words]
         sizes = [len(words) for words in by_text]
         marks = np.array([not m[0][0].isalnum() for m in matches], bool)
+        literal = int(Kind.LITERAL) if self.one_hot else 0
         vectors = [self._vectors(m[0].lower(), layers) for m in matches]
         none = np.zeros((0, len(layers), self.dim), np.float32)
         bounds = np.array([m.span() for m in matches], np.int64).reshape(-1, 2)
@@ -58,9 +60,9 @@ class Hashed:
             texts=tuple(texts),
             layers=torch.as_tensor(np.stack(vectors) if vectors else none),
             offsets=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
-            ids=np.array([_hash(m[0].lower()) >> 33 for m in matches], np.int64),
+            ids=np.array([_hash(m[0].lower()) >> 2 for m in matches], np.int64),
             places=UnitSpans(lambda: spans),
-            kind=np.where(marks, int(Kind.PUNCTUATION), 0).astype(np.uint8),
+            kind=(np.where(marks, int(Kind.PUNCTUATION), 0) | literal).astype(np.uint8),
             windowed=np.zeros(len(texts), bool),
             halved=np.zeros(len(texts), bool),
         )

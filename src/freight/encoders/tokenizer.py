@@ -20,17 +20,22 @@ from freight.encoders.tokenizer_process import (
     clean_texts,
     token_ids,
 )
+from freight.encoders.words import text_id
 from freight.errors import MissingPart
 from freight.transport.types import Array
 
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """The tokens of all texts, special ones included, packed end to end."""
+    """The tokens of all texts, special ones included, packed end to end.
+
+    `ids` are those of the vocabulary; `unit_ids` number unknown tokens by their characters.
+    """
 
     texts: tuple[str, ...]
     offsets: Array
     ids: Array
+    unit_ids: Array
     kind: Array
     places: UnitSpans
 
@@ -40,7 +45,7 @@ class Tokens:
             texts=self.texts,
             layers=layers,
             offsets=self.offsets,
-            ids=self.ids,
+            ids=self.unit_ids,
             places=self.places,
             kind=self.kind,
             windowed=windowed,
@@ -87,8 +92,22 @@ class Tokenizer:
             ids[offsets[1:] + place] = token
         ids[inner] = inner_ids
         kind[inner] = self._kinds[inner_ids]
+        unknown = np.flatnonzero(kind & Kind.UNKNOWN)
+        unit_ids = self._number(ids, unknown, texts, offsets) if len(unknown) else ids
         places = UnitSpans(lambda: self._spans(texts, offsets))
-        return Tokens(tuple(texts), offsets, ids, kind, places)
+        return Tokens(tuple(texts), offsets, ids, unit_ids, kind, places)
+
+    def _number(self, ids: Array, unknown: Array, texts: Sequence[str], offsets: Array) -> Array:
+        """The ids, unknown tokens numbered by their characters; only their texts need spans."""
+        owner = np.searchsorted(offsets, unknown, "right") - 1
+        chosen, place = np.unique(owner, return_inverse=True)
+        begins = np.concatenate(([0], np.cumsum(np.diff(offsets)[chosen])))
+        spans = self._spans([texts[k] for k in chosen], begins)
+        units = begins[place] + unknown - offsets[owner]
+        bounds = zip(owner.tolist(), spans.start[units], spans.end[units], strict=True)
+        numbered = ids.copy()
+        numbered[unknown] = [text_id(texts[k][start:end]) for k, start, end in bounds]
+        return numbered
 
     def _inner(self, offsets: Array) -> Array:
         """The units that are not special tokens."""
@@ -139,7 +158,7 @@ class Tokenizer:
                 kinds[index] |= Kind.PUNCTUATION
         unknown = self._tokenizer.unk_token_id
         if unknown is not None:
-            kinds[unknown] = Kind.UNKNOWN
+            kinds[unknown] = Kind.UNKNOWN | Kind.LITERAL
         return kinds
 
 

@@ -77,6 +77,8 @@ def explain(
         signed = values if column.higher else -values
         winner = int(np.argmax(np.where(np.isnan(values), -np.inf, signed)))
     views, base = _views(scorer, parts, winner, column.name)
+    whole = base + sum(side.contributions.sum() for view in views for side in (view.hyp, view.ref))
+    base += float(column.clip(whole)) - whole  # what the bounds take off belongs to no unit
     if scorer.references == "mean":
         count = len(per_reference)
         views = [_scale(view, 1.0 / count) for view in views]

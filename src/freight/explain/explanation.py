@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from freight.core.flags import Flag
 from freight.core.result import Column
 from freight.errors import MissingPart
 from freight.transport.types import Array, Problem
@@ -272,6 +273,8 @@ def to_json(value: Any) -> Any:
     """The same value in JSON types; a number that is not finite becomes null."""
     if is_dataclass(value):
         return {f.name: to_json(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Flag):
+        return value.record
     if isinstance(value, np.ndarray):
         return _array_to_json(value)
     if isinstance(value, Mapping):

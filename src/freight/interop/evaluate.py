@@ -101,7 +101,7 @@ class Score(evaluate.Metric):  # type: ignore[misc]
         if not details:
             return result.system
         segments = {name: values.tolist() for name, values in result.segments.items()}
-        flags = [list(row) for row in result.flags]
+        flags = [[flag.record for flag in row] for row in result.flags]
         return {
             **result.system,
             "segments": segments,

@@ -10,7 +10,6 @@ import hashlib
 import re
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from uuid import uuid4
 import numpy as np
 from platformdirs import user_cache_path
 
+from freight.core.flags import count_segments
 from freight.core.pipeline import pair_up, score_stream
 from freight.core.result import Column, Result
 from freight.core.scorers import AdaptedScorer, PipelineScorer, Refs, Scorer, Signed, adapt
@@ -177,11 +177,11 @@ def _compute(
 def _repeat_rows(result: Result, index: Array) -> SetScores:
     """From one result per distinct text to scores per row."""
     columns = {name: values[index] for name, values in result.segments.items()}
-    flags = Counter(flag.kind for k in index for flag in result.flags[k])
-    return SetScores(columns, dict(flags), result.total is None)
+    flags = count_segments(result.flags[k] for k in index)
+    return SetScores(columns, flags, result.total is None)
 
 
-_FORMAT_VERSION = "1"
+_FORMAT_VERSION = "2"
 _DAMAGED = (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error)
 
 

@@ -78,13 +78,14 @@ def bary_score(
         weigh_special=True,
         punctuation=punctuation,
     )
-    worst = 4.0
+    unrelated = math.sqrt(2.0) if root else 2.0
+    bounds = 0.0, math.inf  # 4 between texts, but vectors of one's own may be longer
     return Metric(
         name="bary-score",
         **text.fields(),
         cost=costs.squared_euclidean,
         problems=(Problem(epsilon=epsilon),),
         readout=readouts.Distance(root),
-        columns=(Column("distance", False, 0.0, math.sqrt(worst) if root else worst),),
+        columns=(Column("distance", False, 0.0, unrelated, bounds),),
         references=references,
     )

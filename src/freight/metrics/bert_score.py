@@ -161,7 +161,10 @@ def _greedy(
         cost=costs.cosine,
         problems=(Problem(hyp=math.inf, ref=0.0), Problem(hyp=0.0, ref=math.inf)),
         readout=readouts.PrecisionRecall(alpha, primary, baselines),
-        columns=tuple(Column(c, True, 1.0, -b / (1.0 - b) + 0.0) for c, b in columns),
+        columns=tuple(
+            Column(c, True, 1.0, -b / (1.0 - b) + 0.0, ((-1.0 - b) / (1.0 - b), 1.0))
+            for c, b in columns
+        ),
         references=references,
     )
 

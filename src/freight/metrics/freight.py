@@ -73,6 +73,6 @@ def freight(
         cost=costs.Neighbours(costs.LogCosine(floor), neighbours),
         problems=(Problem(hyp, ref), Problem(math.inf, 0.0), Problem(0.0, math.inf)),
         readout=readouts.LazyAndGreedy(greedy),
-        columns=(Column("score", True, 1.0, 0.0),),
+        columns=(Column("score", True, 1.0, 0.0, (0.0, 1.0)),),
         references=references,
     )

@@ -38,6 +38,7 @@ from freight.metrics.parameter_types import (
 if TYPE_CHECKING:
     from freight.core.metric import Metric
     from freight.core.result import Column
+    from freight.transport.types import Problem
 
 _PAPER = (
     'Chen et al., "Evaluating Natural Language Generation via Unbalanced Optimal Transport",'
@@ -99,13 +100,14 @@ def lazy_emd(
     ref = REF_PENALTY.choose(lang) if ref is None else ref
     plain = source(encoder, layer, unit, pooling, mass, idf, punctuation=punctuation)
     text = add_tags(plain, tags, tag, tag_share)
+    problem = Problem(hyp, ref, epsilon)
     return Metric(
         name="lazy-emd",
         **text.fields(),
         cost=costs.cosine,
-        problems=(Problem(hyp, ref, epsilon),),
+        problems=(problem,),
         readout=readouts.Transport(cut),
-        columns=_columns(hyp + ref, readout),
+        columns=_columns(_unrelated(problem), readout),
         references=references,
     )
 
@@ -135,7 +137,9 @@ def emd(
         cost=costs.cosine,
         problems=(Problem(),),
         readout=readouts.Transport(),
-        columns=(Column("transport", False, 0.0, 2.0), Column("objective", False, 0.0, 2.0)),
+        columns=tuple(
+            Column(name, False, 0.0, 1.0, (0.0, 2.0)) for name in ("transport", "objective")
+        ),
         references=references,
     )
 
@@ -201,22 +205,33 @@ def doc_lazy_emd(
 
     plain = source(encoder, layer, unit, pooling, mass, idf, punctuation=punctuation)
     text = gather_sentences(plain)
-    inner = Problem(inner_hyp, inner_ref, inner_epsilon)
+    inner, problem = Problem(inner_hyp, inner_ref, inner_epsilon), Problem(hyp, ref, epsilon)
     return Metric(
         name="doc-lazy-emd",
         **text.fields(),
         cost=costs.with_order(costs.Inner(costs.cosine, inner, inner_readout), order),
-        problems=(Problem(hyp, ref, epsilon),),
+        problems=(problem,),
         readout=readouts.Transport(),
-        columns=_columns(hyp + ref, readout),
+        columns=_columns(_unrelated(problem, _unrelated(inner)[inner_readout]), readout),
         references=references,
     )
 
 
-def _columns(unmatched: float, primary: str) -> "tuple[Column, ...]":
-    """Both columns, the primary one first; `unmatched` is the objective where nothing matches."""
+def _unrelated(problem: "Problem", cost: float = 1.0) -> dict[str, float]:
+    """Both read-outs where moving anything anywhere has this cost, without entropy.
+
+    The mass that moves is s = exp(-cost / (hyp + ref)), and all of it where a marginal is hard.
+    """
+    penalties = problem.hyp + problem.ref
+    if math.isinf(penalties):
+        return {"transport": cost, "objective": cost}
+    moved = math.exp(-cost / penalties)
+    return {"transport": cost * moved, "objective": penalties * (1.0 - moved)}
+
+
+def _columns(unrelated: dict[str, float], primary: str) -> "tuple[Column, ...]":
+    """Both columns, the primary one first."""
     from freight.metrics.parts import Column
 
-    transport = Column("transport", False, 0.0, 2.0)
-    objective = Column("objective", False, 0.0, unmatched if math.isfinite(unmatched) else 2.0)
-    return tuple(sorted((transport, objective), key=lambda column: column.name != primary))
+    columns = (Column(name, False, 0.0, x, (0.0, math.inf)) for name, x in unrelated.items())
+    return tuple(sorted(columns, key=lambda column: column.name != primary))

@@ -3,6 +3,7 @@ and Earth Mover Distance", EMNLP 2019, in its two released versions. Departures 
 code are described at the factory.
 """
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,8 +72,8 @@ def mover_score(
         problems=(Problem(),),
         readout=readouts.Similarity("complement" if first else "inverse"),
         columns=(
-            Column("similarity", True, 1.0, 0.0),
-            Column("distance", False, 0.0, 4.0 if first else 2.0),
+            Column("similarity", True, 1.0, 0.0, (-math.inf, 1.0)),
+            Column("distance", False, 0.0, 2.0 if first else math.sqrt(2.0), (0.0, math.inf)),
         ),
         references=references,
     )

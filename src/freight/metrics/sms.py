@@ -2,6 +2,7 @@
 Automatic Evaluation for Multi-Sentence Texts", ACL 2019. Computed as in the authors' code.
 """
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -57,8 +58,8 @@ def sms(
         problems=(Problem(),),
         readout=readouts.Similarity("exponential"),
         columns=(
-            Column("similarity", True, 1.0, 0.0),
-            Column("distance", False, 0.0, float("inf")),
+            Column("similarity", True, 1.0, 0.0, (0.0, 1.0)),
+            Column("distance", False, 0.0, math.nan, (0.0, math.inf)),
         ),
         references=references,
     )

@@ -117,16 +117,17 @@ def std(
             cost=costs.Mix(((1.0 - order, costs.clipped_cosine), (order, costs.order))),
             problems=(Problem(),),
             readout=readouts.distance,
-            columns=(Column("distance", False, 0.0, 1.0),),
+            columns=(Column("distance", False, 0.0, 1.0, (0.0, 1.0)),),
             pairing=Joint(kind, shared, centroid),
         )
         for n in (short, long)
     )
+    most = unigram + bigram
     columns = (
-        Column("distance", False, 0.0, 1.0),
-        Column("similarity", True, 1.0, 0.0),
-        Column("unigram", False, 0.0, 1.0),
-        Column("bigram", False, 0.0, 1.0),
+        Column("distance", False, 0.0, most, (0.0, most)),
+        Column("similarity", True, 1.0, 1.0 - most, (1.0 - most, 1.0)),
+        Column("unigram", False, 0.0, 1.0, (0.0, 1.0)),
+        Column("bigram", False, 0.0, 1.0, (0.0, 1.0)),
     )
     mixture = Weights((unigram, bigram), (system_unigram, system_bigram))
     return Blend("std", parts, mixture, columns, references)

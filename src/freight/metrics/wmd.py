@@ -68,7 +68,7 @@ def wmd(
         cost=costs.euclidean,
         problems=(Problem(),),
         readout=readouts.distance,
-        columns=(Column("distance", False, 0.0, math.nan),),
+        columns=(Column("distance", False, 0.0, math.nan, (0.0, math.inf)),),
         references=references,
     )
 
@@ -99,7 +99,7 @@ def wmdo(
         cost=costs.cosine,
         problems=(Problem(),),
         readout=readouts.Fragmented(order, unknown),
-        columns=(Column("distance", False, 0.0, math.nan),),
+        columns=(Column("distance", False, 0.0, math.nan, (0.0, math.inf)),),
         references=references,
     )
 

@@ -65,14 +65,16 @@ def wrd_score(
     from freight.metrics.parts import Column, Metric, Problem, costs, readouts, word_source
 
     code = readout == "code"
-    similarities = (Column(column, True, 1.0, 0.0) for column in ("f1", "precision", "recall"))
+    similarities = (
+        Column(column, True, 1.0, 0.0, (-1.0, 1.0)) for column in ("f1", "precision", "recall")
+    )
     return Metric(
         name="wrd-score",
         **word_source(encoder, layer, lang, "norm", idf, punctuation=punctuation).fields(),
         cost=costs.with_order(costs.clipped_cosine if clip else costs.cosine, order),
         problems=(Problem(), Problem(hyp=math.inf, ref=0.0)) if code else (Problem(),),
         readout=readouts.greedy_precision if code else readouts.FlowAverages(),
-        columns=(*similarities, Column("wrd", False, 0.0, 1.0 if clip else 2.0)),
+        columns=(*similarities, Column("wrd", False, 0.0, 1.0, (0.0, 2.0))),
         references=references,
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from freight.core.flags import count_segments
 from freight.core.result import Result
 from freight.core.scorers import Explainable, Scorer
 from freight.data.corpus import RowOrigins
@@ -68,11 +69,11 @@ def rows_json(
     origins: RowOrigins | None,
 ) -> str:
     """The listed rows as JSON for the page's script; equal references are there once."""
-    flags = {kind: k for k, kind in enumerate(flag_counts(results))}
+    flags = {label: k for k, label in enumerate(flag_counts(results))}
     refs: dict[tuple[str, ...], int] = {}
     rows = []
     for k, (hyp, several) in listed.texts.items():
-        raised = {flags[flag.kind] for result in results for flag in result.flags[k]}
+        raised = {flags[flag.label] for result in results for flag in result.flags[k]}
         values = [_json_number(column[k]) for column in scores]
         ref = refs.setdefault(tuple(truncate(ref) for ref in several), len(refs))
         segment, system = (k, 0) if origins is None else (origins.segments[k], origins.systems[k])
@@ -88,13 +89,9 @@ def script_json(data: Any) -> str:
 
 
 def flag_counts(results: Sequence[Result]) -> dict[str, list[int]]:
-    """The number of rows with each kind of flag, by metric."""
-    counts: dict[str, list[int]] = {}
-    for k, result in enumerate(results):
-        for flags in result.flags:
-            for kind in {flag.kind for flag in flags}:
-                counts.setdefault(kind, [0] * len(results))[k] += 1
-    return dict(sorted(counts.items()))
+    """The number of rows with each flag, by metric."""
+    counts = [count_segments(result.flags) for result in results]
+    return {label: [one[label] for one in counts] for label in sorted(set().union(*counts))}
 
 
 def truncate(text: str, most: int = MOST_CHARACTERS) -> str:

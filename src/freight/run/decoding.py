@@ -12,6 +12,7 @@ from typing import Any, Protocol, overload, runtime_checkable
 
 import numpy as np
 
+from freight.core.flags import Flag
 from freight.core.pipeline import (
     ChunkSize,
     add_text_flags,
@@ -21,7 +22,7 @@ from freight.core.pipeline import (
     weigh,
 )
 from freight.core.scorers import PipelineScorer, Scorer
-from freight.core.types import Chunk, Cloud, Flag, Measures, Progress
+from freight.core.types import Chunk, Cloud, Measures, Progress
 from freight.data.candidates import Candidates
 from freight.errors import InvalidInput
 from freight.metrics import scorer_of, with_primary_column

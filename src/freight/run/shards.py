@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from freight.core.flags import count_segments
 from freight.core.pipeline import ChunkSize, score_stream
 from freight.core.result import Result, mean_scores
 from freight.core.scorers import PipelineScorer, SystemScorer
@@ -44,7 +45,8 @@ class Shard:
 class ShardRecord:
     """What is kept of a finished shard: the digest of its file, and its part of the summary.
 
-    For each metric: the tally that system scores are computed from, and the count of each flag.
+    For each metric: the tally that system scores are computed from, and how many segments have
+    each flag.
     """
 
     number: int
@@ -101,7 +103,7 @@ class ShardTask:
             rows=len(shard.segments),
             sha256=hashlib.sha256(content).hexdigest(),
             tallies=[one.tally.tolist() for one in results],
-            flags=[_count_flags(one) for one in results],
+            flags=[count_segments(one.flags) for one in results],
         )
         return FinishedShard(record, content)
 
@@ -111,11 +113,6 @@ def _chain_segments(shards: Iterable[Shard], begun: deque[Shard]) -> Iterator[Se
     for shard in shards:
         begun.append(shard)
         yield from shard.segments
-
-
-def _count_flags(result: Result) -> dict[str, int]:
-    counts = Counter(flag.kind for flags in result.flags for flag in flags)
-    return dict(sorted(counts.items()))
 
 
 def cut_shards(corpus: Corpus, size: int, done: Collection[int]) -> Iterator[Shard]:
@@ -158,7 +155,7 @@ SUMMARY = "summary.json"
 
 @dataclass(frozen=True)
 class Outcome:
-    """A metric's system scores by column, the count of each flag, and the signature."""
+    """A metric's system scores by column, the segments that have each flag, and the signature."""
 
     metric: str
     system: dict[str, float]

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -144,6 +144,14 @@ class EncodersAnswer(BaseModel):
     encoders: list[EncoderAnswer]
 
 
+class FlagAnswer(BaseModel):
+    """Why a pair could not be scored normally: on which side, and for which share of its units."""
+
+    kind: str
+    side: Literal["hyp", "ref"] | None
+    share: float | None
+
+
 class ExplainAnswer(BaseModel):
     """A score and its parts: `base` plus the shares of all units in all views is the score."""
 
@@ -154,7 +162,7 @@ class ExplainAnswer(BaseModel):
     base: float | None
     views: list[dict[str, Any]]
     winner: int
-    flags: list[str]
+    flags: list[FlagAnswer]
     signature: str
 
 
@@ -166,7 +174,9 @@ class MetricScores(BaseModel):
     scores: dict[str, list[float | None]]
     system: dict[str, float | None]
     references: list[int] = Field(description="Which reference each pair's scores come from.")
-    flags: list[list[str]] = Field(description="Per pair, why it could not be scored normally.")
+    flags: list[list[FlagAnswer]] = Field(
+        description="Per pair; a flag about both texts has no side."
+    )
     signature: str
 
 
@@ -233,7 +243,7 @@ def score_answer(result: Result, models: ServedModels) -> dict[str, Any]:
         },
         "system": {name: _json_number(value) for name, value in result.system.items()},
         "references": [int(winner) for winner in result.winners],
-        "flags": [list(flags) for flags in result.flags],
+        "flags": [[flag.record for flag in flags] for flags in result.flags],
         "signature": models.public_signature(result.signature),
     }
 

@@ -11,11 +11,12 @@ from typing import Any, ClassVar, NamedTuple, Never
 
 import numpy as np
 
+from freight.core.flags import NO_FLAGS, SIDES, Flag, Flags, empty_flags
 from freight.core.metric import Metric, signed
 from freight.core.pipeline import score_together
 from freight.core.result import Column, Result, check_references, result_of
 from freight.core.scorers import Refs
-from freight.core.types import NO_FLAGS, Chunk, Flag, FlagKind, Flags, PairScores
+from freight.core.types import Chunk, PairScores
 from freight.errors import InvalidInput, MissingPart
 from freight.transport.types import Array
 
@@ -141,10 +142,14 @@ class Lexical:
 
     def _flags(self, chunk: Chunk, empty: Array) -> list[Flags]:
         notes = [{Flag(note) for note in self.measure.notes(text)} for text in chunk.texts]
-        flags = [NO_FLAGS | notes[hyp] | notes[ref] for hyp, ref in chunk.index]
+        flags = [
+            NO_FLAGS.union(
+                note.on(side) for side, k in zip(SIDES, pair, strict=True) for note in notes[k]
+            )
+            for pair in chunk.index
+        ]
         for k in np.flatnonzero(empty.any(axis=1)):
-            kind = FlagKind.BOTH_EMPTY if empty[k].all() else FlagKind.EMPTY_SIDE
-            flags[k] = frozenset([Flag(kind)])
+            flags[k] = empty_flags(empty[k])
         return flags
 
     def _reduced(self, tallies: Array, segments: Array, winners: Array) -> Array:

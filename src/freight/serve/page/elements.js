@@ -15,3 +15,8 @@ export function number(value) {
   if (value === null || value === undefined) return "–";
   return Math.abs(value) >= 10 ? value.toFixed(2) : value.toFixed(4);
 }
+
+export function flagText({ kind, side, share }) {
+  const percent = share === null ? "" : ` ${Math.round(100 * share)}%`;
+  return `${kind}${percent}${side ? ` (${side})` : ""}`;
+}

@@ -2,7 +2,7 @@
 
 import { ask, Refused, send, setToken } from "./requests.js";
 import { Chooser } from "./controls.js";
-import { make, number } from "./elements.js";
+import { flagText, make, number } from "./elements.js";
 import { EXAMPLES } from "./examples.js";
 import { scoreFile, tableOf } from "./files.js";
 
@@ -192,7 +192,7 @@ function scoreCards(answer, pairs) {
   const cards = answer.metrics.flatMap((one) => pairs.map((pair, k) => make("div", {},
     make("h3", {}, pairs.length > 1 ? `${one.metric}, hypothesis ${k + 1}` : one.metric),
     ...one.columns.map((column) => make("p", {}, make("b", {}, number(one.scores[column.name][k])), ` ${column.name}, ${column.higher ? "higher" : "lower"} is better`)),
-    ...one.flags[k].map((flag) => make("p", { class: "flags" }, flag)))));
+    ...one.flags[k].map((flag) => make("p", { class: "flags" }, flagText(flag))))));
   return make("div", { class: "plain" }, ...cards);
 }
 

@@ -1,7 +1,7 @@
 // Scores of an uploaded file: a table whose rows can be explained, and downloads.
 
 import { ask } from "./requests.js";
-import { make, number } from "./elements.js";
+import { flagText, make, number } from "./elements.js";
 
 const LONGEST = 160;
 
@@ -37,7 +37,7 @@ export function tableOf(title, answer, explain, close) {
 
 function row(pair, k, scores, explain) {
   const short = pair.hyp.length > LONGEST ? `${pair.hyp.slice(0, LONGEST)}…` : pair.hyp || "(empty)";
-  const flags = [...new Set(scores.flatMap((one) => one.flags[k]))];
+  const flags = [...new Set(scores.flatMap((one) => one.flags[k].map(flagText)))];
   const made = make("tr", {},
     make("td", {}, String(k + 1)),
     make("td", { class: "text" }, make("button", { type: "button", dir: "auto", onclick: () => {
@@ -59,7 +59,7 @@ function records(answer) {
       for (const [column, values] of Object.entries(one.scores)) record[`${title}:${column}`] = values[k];
       record[`${title}:reference`] = one.references[k];
     });
-    record.flags = [...new Set(answer.metrics.flatMap((one) => one.flags[k]))].join("; ");
+    record.flags = [...new Set(answer.metrics.flatMap((one) => one.flags[k].map(flagText)))].join("; ");
     return record;
   });
 }

@@ -1,0 +1,81 @@
+"""Flags: what could not be scored in the normal way, and on which side, as data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any, Literal
+
+SideName = Literal["hyp", "ref"]
+SIDES: tuple[SideName, SideName] = ("hyp", "ref")
+
+
+class FlagKind(StrEnum):
+    """Why a segment could not be scored in the normal way."""
+
+    BOTH_EMPTY = "both sides empty"
+    EMPTY_SIDE = "empty side"
+    NO_KNOWN_UNITS = "no known units"
+    UNKNOWN_UNITS = "unknown units"
+    WINDOWED = "windowed"
+    HALVED_BATCH = "halved batch"
+    IDF_EMPTY = "IDF empty"
+    BARYCENTER_NOT_CONVERGED = "barycenter not converged"
+    NO_SIMILARITY = "no similarity"
+    NOT_CONVERGED = "not converged"
+
+
+class Flag(str):
+    """A flag of a segment: its kind, the side it is about, and which share of that side's units.
+
+    It is a text for whoever prints it ("unknown units 37% (ref)"); programs read `kind`, `side` and
+    `share`. The kind is a `FlagKind`, or any text of a scorer's own; a flag that is about both
+    texts has no side, and one that is about a whole text no share.
+    """
+
+    kind: str
+    side: SideName | None
+    share: float | None
+
+    def __new__(cls, kind: str, share: float | None = None, side: SideName | None = None) -> Flag:
+        """Write the text once."""
+        text = kind if share is None else f"{kind} {share:.0%}"
+        flag = super().__new__(cls, text if side is None else f"{text} ({side})")
+        flag.kind, flag.share, flag.side = str(kind), share, side
+        return flag
+
+    def __getnewargs__(self) -> tuple[str, float | None, SideName | None]:  # type: ignore[override]
+        return self.kind, self.share, self.side
+
+    def on(self, side: SideName) -> Flag:
+        """The same flag of a text, said of the side that the text is."""
+        return Flag(self.kind, self.share, side)
+
+    @property
+    def label(self) -> str:
+        """Kind and side: what segments are counted by."""
+        return Flag(self.kind, side=self.side)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"kind": self.kind, "side": self.side, "share": self.share}
+
+
+Flags = frozenset[Flag]
+NO_FLAGS: Flags = frozenset()
+
+
+def empty_flags(empty: Iterable[bool]) -> Flags:
+    """The flag of a pair of which these sides, hyp and ref, are empty; none where neither is."""
+    sides = [side for side, is_empty in zip(SIDES, empty, strict=True) if is_empty]
+    if len(sides) == len(SIDES):
+        return frozenset([Flag(FlagKind.BOTH_EMPTY)])
+    return frozenset(Flag(FlagKind.EMPTY_SIDE, side=side) for side in sides)
+
+
+def count_segments(flags: Iterable[Iterable[Flag]]) -> Counter[str]:
+    """How many segments have a flag of each kind and side, in the order of their labels."""
+    counts = Counter(label for segment in flags for label in {flag.label for flag in segment})
+    return Counter(dict(sorted(counts.items())))
