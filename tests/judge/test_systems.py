@@ -116,16 +116,79 @@ def test_approximate_randomization_is_scipys_two_sided_permutation_test() -> Non
     assert found.p_values[1] == pytest.approx(expected.pvalue, abs=0.015)
 
 
-def test_the_paired_bootstrap_counts_centred_differences_beyond_the_observed_one() -> None:
+def test_the_paired_bootstrap_counts_deviations_as_large_as_the_observed_difference() -> None:
     rng = np.random.default_rng(2)
     one, other = rng.normal(0.3, 1, 40), rng.normal(0, 1, 40)
     origins = places_of(2, 40)
     result = result_of(np.stack((one, other), 1).ravel())
-    found = compare_with_baseline(result, origins, "bs", 500, seed=4)[0]
-    drawn = [resampled_scores(result_of(side), 500, seed=4)[:, 0] for side in (one, other)]
-    differences = np.abs(drawn[1] - drawn[0])
-    beyond = differences - differences.mean() > abs(other.mean() - one.mean())
-    assert found.p_values[1] == pytest.approx((1 + beyond.sum()) / 501)
-    assert 0 < found.p_values[1] < 1
+    found = compare_with_baseline(result, origins, "bs", 20_000, seed=4)[0]
+    drawn = [resampled_scores(result_of(side), 20_000, seed=4)[:, 0] for side in (one, other)]
+    observed = one.mean() - other.mean()
+    deviations = np.abs(drawn[0] - drawn[1] - observed) * np.sqrt(40 / 39)
+    expected = (1 + (deviations >= abs(observed)).sum()) / 20_001
+    assert found.p_values[1] == pytest.approx(expected)
+    assert found.p_values[1] == pytest.approx(stats.ttest_rel(one, other).pvalue, abs=0.015)
     with pytest.raises(InvalidInput, match="test='t'; there is bs, ar"):
         compare_with_baseline(result, origins, "t")
+
+
+@pytest.mark.parametrize("test", ["bs", "ar"])
+@pytest.mark.parametrize("name", ["bleu", "chrf", "rouge-l"])
+def test_systems_that_hardly_differ_are_not_significantly_different(test: str, name: str) -> None:
+    refs = [f"the {k}th cat sat on the {k % 7}th mat" for k in range(150)]
+    hyps = [ref.replace("sat", "lay") if k % 3 else ref for k, ref in enumerate(refs)]
+    changed = [hyps[0].replace("cat", "dog"), *hyps[1:]]
+    metric = freight.load(name)
+    for other, least in ((hyps, 1.0), (changed, 0.5)):
+        rows = [text for pair in zip(hyps, other, strict=True) for text in pair]
+        result = metric.score(rows, [ref for ref in refs for _ in range(2)])
+        found = compare_with_baseline(result, places_of(2, 150), test, 300)[0]
+        assert found.p_values[1] >= least
+        ranking = rank_systems(result, places_of(2, 150), 300)[0]
+        assert ranking.p_values[0, 1] >= least / 2
+
+
+LEVELS = np.array([0.01, 0.05, 0.1])
+
+
+def check_level(p_values: Floats, exhausted: bool = True) -> None:
+    """Rejections of a true null hypothesis, at most the level; where it is exhausted, near it."""
+    rejected = (np.asarray(p_values)[:, None] <= LEVELS).mean(axis=0)
+    error = np.sqrt(LEVELS * (1 - LEVELS) / len(p_values))
+    assert (rejected <= LEVELS + 3 * error).all()
+    assert not exhausted or (rejected >= LEVELS - 4 * error).all()
+
+
+def null_differences(kind: str, experiments: int, inputs: int, rng: np.random.Generator) -> Floats:
+    """Differences of two systems (experiment, input) whose outputs are exchangeable."""
+    differences = rng.normal(size=(experiments, inputs))
+    if kind == "ties":
+        differences = np.sign(differences) * rng.integers(0, 3, differences.shape)
+    if kind.endswith("differ"):
+        return np.where(np.arange(inputs) < int(kind.split()[0]), differences, 0.0)
+    result: Floats = differences
+    return result
+
+
+@pytest.mark.parametrize("test", ["bs", "ar", "ranking"])
+@pytest.mark.parametrize("kind", ["normal", "ties", "1 differ", "2 differ", "5 differ"])
+def test_true_null_hypotheses_are_rejected_no_more_often_than_the_level(
+    test: str, kind: str
+) -> None:
+    """Every column is an experiment of its own."""
+    experiments, inputs = 800, 120
+    rng = np.random.default_rng(5)
+    one = rng.normal(50, 5, (experiments, inputs))
+    other = one + null_differences(kind, experiments, inputs, rng)
+    values = np.stack((one, other), 2).reshape(experiments, -1)
+    columns = tuple(Column(f"c{k}", bool(k % 2), 1.0, 0.0) for k in range(experiments))
+    scores = {column.name: row for column, row in zip(columns, values, strict=True)}
+    empty = np.zeros(2 * inputs, int)
+    result = Result("toy", columns, scores, empty, ((),) * len(empty), "toy")
+    origins = places_of(2, inputs)
+    if test == "ranking":
+        p_values = np.array([x.p_values[0, 1] for x in rank_systems(result, origins, 400)])
+    else:
+        compared = compare_with_baseline(result, origins, test, 400, samples=2)
+        p_values = np.array([x.p_values[1] for x in compared])
+    check_level(p_values, exhausted=kind == "normal")
