@@ -69,7 +69,7 @@ def test_scores_and_intervals_are_those_of_sacrebleu(
         assert "best" not in record
 
 
-def test_paired_tests_are_those_of_sacrebleu(
+def test_paired_tests_are_those_of_sacrebleu_but_for_its_small_p_values(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     systems: list[tuple[str, Sequence[str]]] = [("best", HYPS), ("worse", WORSE)]
@@ -84,7 +84,13 @@ def test_paired_tests_are_those_of_sacrebleu(
         assert "p_value" not in found[0]
         for record, own in zip(found, theirs, strict=True):
             assert record["score"] == pytest.approx(own.score, abs=1e-4)
-        assert found[1]["p_value"] == pytest.approx(theirs[1].p_value, abs=0.04)
+        # theirs of the bootstrap is about that of a one-sided test
+        expected = theirs[1].p_value if test == "ar" else 2 * theirs[1].p_value
+        assert found[1]["p_value"] == pytest.approx(expected, abs=0.04)
+        same = "ref.txt", "-i", "systems/best.txt", "copy.txt", *arguments[3:]
+        (folder / "copy.txt").write_text("\n".join(HYPS) + "\n")
+        assert score(monkeypatch, *same, f"-p{test}n", "100") == 0
+        assert json.loads(capsys.readouterr().out)[1]["p_value"] == 1
 
 
 def test_the_scores_alone_and_as_text(
@@ -115,7 +121,16 @@ def test_tables_for_people_say_what_was_asked_for(
 ) -> None:
     systems = "ref.txt", "-i", "systems/best.txt", "systems/worse.txt", "-m", "chrf"
     assert score(monkeypatch, *systems, "--paired-bs", "--paired-bs-n", "50") == 0
-    assert "p against best" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "p against best" in shown
+    assert f"2 systems × {len(REFS)} segments" in shown
+    assert score(monkeypatch, *systems) == 0
+    assert f"2 systems × {len(REFS)} segments" in capsys.readouterr().out
+    assert score(monkeypatch, "systems/best.txt", "ref.txt", "-m", "bleu", "chrf") == 0
+    shown = capsys.readouterr().out
+    assert f"{len(REFS)} segments" in shown
+    assert "score" in shown
+    assert "mean" not in shown, "corpus BLEU is no mean"
     assert score(monkeypatch, *systems[:-3], "-m", "chrf", "--confidence") == 0
     shown = capsys.readouterr().out
     assert "95 % interval" in shown

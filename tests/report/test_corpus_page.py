@@ -92,6 +92,7 @@ def test_a_page_is_one_file() -> None:
     assert {"lazy-emd objective↓", "bleu score↑", "amber", "beryl"} <= set(found.text.split("\n"))
     assert "bleu moves nothing, so there is no plan to show" in found.text
     assert "1 flagged" in found.text
+    assert f"2 systems × {len(HYPS) // 2} segments" in found.text
 
 
 def test_a_browser_opens_it_without_complaint(open_page: OpenPage) -> None:

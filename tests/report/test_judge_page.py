@@ -156,6 +156,19 @@ def test_no_script_but_ours_may_run(tmp_path: Path, open_page: OpenPage) -> None
     assert "<title>Metrics against people</title>" in found
 
 
+@pytest.mark.parametrize("name", ["sets", "systems", "preferences"])
+def test_an_axis_says_that_scores_are_negated(name: str, tmp_path: Path) -> None:
+    first, second = STUDIES[name].metrics[:2]
+    pages = [
+        Elements(page_of(replace(STUDIES[name], negated=negated), tmp_path)).text
+        for negated in (frozenset[str](), frozenset({first}))
+    ]
+    marks = f"−{first} (lower is better)", "score of the worse − score of the better text"
+    assert [any(mark in page for mark in marks) for page in pages] == [False, True]
+    assert f"−{second}" not in pages[1]
+    assert [f"negated where lower is better ({first})" in page for page in pages] == [False, True]
+
+
 def test_warnings_stand_apart_from_notes(tmp_path: Path) -> None:
     warnings, notes = ("tuned and tested on the same rows",), ("3 rows have no rating",)
     page = page_of(replace(STUDIES["systems"], warnings=warnings, notes=notes), tmp_path)

@@ -113,15 +113,22 @@ class ScoreSummary:
     def _table(self) -> Table:
         asked = self._presentation
         if asked.test or (asked.samples and not self._several):
-            return lines_table(self._lines(), f"{self._count} segments", asked)
+            return lines_table(self._lines(), self._extent, asked)
         if self._several:
             return self._systems_table()
         systems = [self._system_scores(k) for k in range(len(self._requested))]
-        return means_table(self._count, self._requested, systems, asked)
+        return scores_table(self._extent, self._requested, systems, asked)
+
+    @property
+    def _extent(self) -> str:
+        """How much was scored."""
+        if self._origins is not None and self._several:
+            return self._origins.extent
+        return f"{self._count} segments"
 
     def _systems_table(self) -> Table:
         """By column, the systems from best to worst, each tested against the next."""
-        table = Table("metric", "column", "system", title=f"{self._count} segments")
+        table = Table("metric", "column", "system", title=self._extent)
         for name in ("score", "95 % interval", "p against next"):
             table.add_column(name, justify="right")
         number = self._presentation.number
@@ -182,15 +189,15 @@ class ScoreSummary:
         }
 
 
-def means_table(
-    count: int,
+def scores_table(
+    extent: str,
     requested: Sequence[SelectedMetric],
     systems: Sequence[Mapping[str, float]],
     presentation: Presentation,
 ) -> Table:
-    """System scores by metric and column."""
-    table = Table("metric", "column", title=f"{count} segments")
-    table.add_column("mean", justify="right")
+    """System scores by metric and column; they are means, or what else the metric makes of all."""
+    table = Table("metric", "column", title=extent)
+    table.add_column("score", justify="right")
     for one, system in zip(requested, systems, strict=True):
         for name in one.columns:
             score = presentation.number(system[name])

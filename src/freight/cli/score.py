@@ -37,9 +37,9 @@ from freight.cli.results import (
     WMT_FORMATS,
     ScoreSummary,
     WmtOptions,
-    means_table,
     print_notes,
     progress_bar,
+    scores_table,
     without_references,
     write_wmt_files,
 )
@@ -422,7 +422,7 @@ def _show_run(requested: list[SelectedMetric], run: "Run", as_json: bool) -> Non
         return
     console, outcomes = Console(), run.outcomes
     systems = [one.system for one in outcomes]
-    console.print(means_table(run.segments, requested, systems, Presentation()))
+    console.print(scores_table(f"{run.segments} segments", requested, systems, Presentation()))
     flags, signatures = [one.flags for one in outcomes], [one.signature for one in outcomes]
     print_notes(run.segments, requested, flags, signatures)
     console.print(f"{len(run.files)} shards in {run.folder}/", highlight=False)

@@ -245,6 +245,15 @@ class RowOrigins:
     def __len__(self) -> int:
         return len(self.systems)
 
+    @property
+    def extent(self) -> str:
+        """How many systems have how many segments each, for people to read."""
+        counts = np.bincount(self.systems, minlength=len(self.names))
+        low, high = f"{counts.min():,}", f"{counts.max():,}"
+        segments = high if low == high else f"{low} to {high}"
+        one = "" if len(counts) == 1 else "s"
+        return f"{len(counts)} system{one} × {segments} segments"
+
     def rows_of(self, system: int) -> Array:
         """The rows of a system, sorted by input."""
         rows = np.flatnonzero(self.systems == system)

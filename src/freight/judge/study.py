@@ -77,6 +77,8 @@ class Study:
     signatures: tuple[str, ...]
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    negated: frozenset[str] = frozenset()
+    """The metrics of which lower scores are better."""
 
 
 def judge(
@@ -205,6 +207,7 @@ class _StudyBuilder:
             between_metrics=self._between_metrics,
             between_humans=self._between_humans,
             signatures=tuple(self._signatures),
+            negated=frozenset(one.name for one in self.columns if not one.column.higher),
             notes=(*notes, *self.notes.all()),
         )
 

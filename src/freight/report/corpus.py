@@ -167,14 +167,14 @@ def corpus_page(scored: ScoredCorpus, explain: int = 10, most_rows: int = MOST_R
 
 def _facts(scored: ScoredCorpus) -> list[str]:
     flagged = sum(any(flags) for flags in zip(*(x.flags for x in scored.results), strict=True))
-    systems = len(scored.places.names) if scored.places else 0
     counts = (
-        (len(scored), "segment", "segments"),
-        (systems, "system", "systems"),
+        (0 if scored.places else len(scored), "segment", "segments"),
         (len(scored.results), "metric", "metrics"),
         (flagged, "flagged", "flagged"),
     )
-    return [f"{count:,} {one if count == 1 else many}" for count, one, many in counts if count]
+    systems = [scored.places.extent] if scored.places else []
+    counted = [f"{count:,} {one if count == 1 else many}" for count, one, many in counts if count]
+    return [*systems, *counted]
 
 
 def _lead(scored: ScoredCorpus) -> tuple[str, str]:

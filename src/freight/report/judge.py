@@ -33,8 +33,8 @@ _CHARACTERS = 700  # shown of a text
 _CAPTIONS = {
     "systems": "Each point is the mean of a system. The line is fitted by least squares.",
     "texts": "Each point is a text (of very many, a sample). The line is fitted by least squares.",
-    "pairs": "Score of the better text minus score of the worse text, as people judged them:"
-    " left of 0 the metric ranks the pair wrongly.",
+    "pairs": "By how much a metric prefers the text that people preferred: left of 0 it ranks the"
+    " pair wrongly.",
 }
 
 
@@ -89,6 +89,7 @@ def write_judge_report(study: Study, path: Path) -> None:
         left_out=[column_label(study, *key) for key in keys[len(shown) :]],
         humans=list(_between_humans(study)),
         pictures=_CAPTIONS[_point_kind(study)],
+        negated=[metric for metric in study.metrics if metric in study.negated],
         signatures=study.signatures,
     )
     write_page(page, path)
@@ -209,18 +210,19 @@ def _against_people(
 
 def _agreement_plot(study: Study, judged: Judgements, agreement: Agreement, scores: Array) -> str:
     title = f"{agreement.metric}  {decimals(agreement.value)}"
-    human = agreement.human
+    human, negated = agreement.human, agreement.metric in study.negated
+    axis = f"−{agreement.metric} (lower is better)" if negated else agreement.metric
     if study.level == "system":
         means = _system_means(judged, scores)
         rated = judged.system_human.get(human)
         people = _system_means(judged, judged.human[human]) if rated is None else rated
-        return plots.scatter(people, means, title, human, judged.system_names)
+        return plots.scatter(people, means, title, human, judged.system_names, y_name=axis)
     if human in judged.human:
-        return plots.scatter(judged.human[human], scores, title, human)
+        return plots.scatter(judged.human[human], scores, title, human, y_name=axis)
     if judged.preferences is None:
         return ""
     better, worse = judged.preferences.T
-    return plots.differences(scores[better] - scores[worse], title)
+    return plots.differences(scores[better] - scores[worse], title, negated)
 
 
 def _system_means(judged: Judgements, values: Array) -> Array:

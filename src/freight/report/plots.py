@@ -105,6 +105,7 @@ def scatter(
     labels: Sequence[str] = (),
     most: int = 1500,
     seed: int = 0,
+    y_name: str = "",
 ) -> str:
     """A scatter plot with the least-squares line of all points.
 
@@ -128,6 +129,7 @@ def scatter(
             ends = np.array([x[both].min(), x[both].max()])
             axes.plot(ends, intercept + slope * ends, color=WARN, linewidth=1.8)
         _label_axes(axes, title, x_name)
+        axes.set_ylabel(shorten(y_name, 40), fontsize=8)
         if labels:
             off = np.abs(y[both] - intercept - slope * x[both])
             for row in _without_overlap(x, y, both[np.argsort(-off)], 3):
@@ -141,8 +143,13 @@ def scatter(
     return picture(f"{title} against {x_name}", 3.1, 2.7, draw)
 
 
-def differences(values: Array, title: str) -> str:
-    """A histogram of the score of the preferred text minus that of the other one."""
+def differences(values: Array, title: str, negated: bool = False) -> str:
+    """A histogram of how much better the preferred text scores than the other one.
+
+    Of a metric that is `negated` lower scores are better, and the axis says so.
+    """
+    sides = ("worse", "better") if negated else ("better", "worse")
+    axis = f"score of the {sides[0]} − score of the {sides[1]} text"
     finite = values[np.isfinite(values)]
 
     def draw(axes: Axes) -> None:
@@ -154,7 +161,7 @@ def differences(values: Array, title: str) -> str:
         axes.axvline(0, color=MUTED, linewidth=0.9)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
-        _label_axes(axes, title, "score of the better − score of the worse text")
+        _label_axes(axes, title, axis)
 
     return picture(f"{title}: differences between better and worse texts", 3.1, 2.5, draw)
 
