@@ -1,18 +1,24 @@
-"""Pairs a second of every transport metric on a GPU, beside the encoder's own limit.
+"""Pairs a second of every transport metric on a GPU, beside what the encoder alone can do.
 
-    python benchmarks/gpu.py [--pairs 160000] [--dtype bfloat16] [--metric NAME ...]
+    python benchmarks/gpu.py [--shape base] [--tokens 27] [--metric NAME ...] [-o results.json]
 
-Needs no network: an encoder of BERT-base's shape with random weights and a vocabulary are made on
-the spot; texts have the lengths of news sentences, about 26 tokens, and none is repeated. Prints,
-for each metric, pairs a second, the same over what the encoder alone does for the same layers in
-plain length-sorted batches, and how the time would be shared out if each stage waited for the last.
-bert-score is weigh where it is installed.
+Texts are real: the outputs and references of WMT18 where the judgement sets are at hand
+($FREIGHT_DATA), else the sentences of the examples and of the library, rearranged; longer texts are
+neighbouring sentences joined. The vocabulary is that of the embedded encoder; the weights are
+random, of BERT-base's or MiniLM's shape. For each metric: pairs a second from text to score, the
+same for the encoder alone (the same layers, tokenized before, in plain length-sorted batches), and
+the share of each stage when every stage waits for the one before. The bert-score package is
+measured in the same run where it is installed.
 """
 
 import argparse
+import gzip
+import json
+import os
+import random
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -42,56 +48,83 @@ METRICS: dict[str, tuple[str, dict[str, Any]]] = {
     "bert-score": ("bert-score", {}),
     "emd": ("emd", {}),
     "lazy-emd": ("lazy-emd", {}),
-    "yisi-1": ("yisi-1", {}),
     "f-alpha": ("f-alpha", {}),
+    "yisi-1": ("yisi-1", {}),
+    "freight": ("freight", {}),
     "wrd-score": ("wrd-score", {}),
     "mover-score": ("mover-score", {}),
-    "freight": ("freight", {}),
     "bary-score": ("bary-score", {}),
     "bary-score, IDF": ("bary-score", {"idf": "ref"}),
 }
+SHAPES = {"base": (12, 768), "minilm": (6, 384)}
+"""Layers and dimensions; a head has 64, or 32 in MiniLM."""
+PAIRS = {27: 100_000, 150: 20_000, 400: 6_000}
+"""By tokens a text, how many pairs are scored."""
+EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--pairs", type=int, default=160000)
+    parser.add_argument("--shape", action="append", choices=SHAPES)
+    parser.add_argument("--tokens", action="append", type=int, choices=PAIRS)
+    parser.add_argument("--metric", action="append", choices=METRICS)
+    parser.add_argument("--pairs", type=int, help="at most so many")
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--hidden", type=int, default=768)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int)
-    parser.add_argument("--metric", action="append", choices=METRICS)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--tokenizer", help="a folder; default: the embedded encoder's")
+    parser.add_argument("-o", "--output", type=Path, help="results as JSON")
     arguments = parser.parse_args()
-    if arguments.threads:
-        freight.set_threads(arguments.threads)
-    with tempfile.TemporaryDirectory() as folder:
-        make_encoder(Path(folder), arguments.layers, arguments.hidden)
-        encoder: Any = freight.encoder(folder, dtype=arguments.dtype, device=arguments.device)
-        dtype = getattr(torch, arguments.dtype)
-        library: Any = transformers
-        model = library.AutoModel.from_pretrained(folder, dtype=dtype).to(arguments.device).eval()
-        texts = sentences(2 * arguments.pairs)
-        hyps, refs = texts[::2], texts[1::2]
-        tokens = encoder._tokenizer([*hyps, *refs])
-        print(f"{encoder.identity.partition('/')[2]}, {len(hyps):,} pairs")
-        for name in arguments.metric or METRICS:
-            kind, settings = METRICS[name]
-            metric = freight.load(kind, encoder=encoder, **settings)
-            measure(name, metric, partial(plain, model, tokens), hyps, refs, arguments.rounds)
-        if find_spec("bert_score"):
-            layer = 2 * arguments.layers // 3
-            peer(folder, layer, hyps[:8192], refs[:8192], arguments.device)
+    results: list[dict[str, Any]] = []
+    for shape in arguments.shape or SHAPES:
+        with tempfile.TemporaryDirectory() as folder:
+            make_encoder(Path(folder), *SHAPES[shape], arguments.tokenizer)
+            for tokens in arguments.tokens or PAIRS:
+                several = measure_all(folder, shape, tokens, arguments)
+                for row in several:
+                    results.append(row)
+                    if arguments.output:
+                        arguments.output.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def measure_all(folder: str, shape: str, tokens: int, arguments: Any) -> Iterator[dict[str, Any]]:
+    """The rows of one shape and one length: every metric, and the bert-score package."""
+    device, dtype = arguments.device, getattr(torch, arguments.dtype)
+    pairs = text_pairs(tokens, min(PAIRS[tokens], arguments.pairs or 10**9))
+    hyps, refs = [hyp for hyp, _ in pairs], [ref for _, ref in pairs]
+    encoder: Any = freight.encoder(folder, dtype=arguments.dtype, device=device)
+    library: Any = transformers
+    model = library.AutoModel.from_pretrained(folder, dtype=dtype).to(device).eval()
+    tokenized = encoder._tokenizer([text for pair in pairs for text in pair])
+    mean = len(tokenized.ids) / len(tokenized.texts)
+    about = {"shape": shape, "tokens": round(mean, 1), "pairs": len(pairs)}
+    print(f"{shape}, {arguments.dtype}, {len(pairs):,} pairs, {mean:.1f} tokens a text", flush=True)
+    for name in arguments.metric or METRICS:
+        kind, settings = METRICS[name]
+        metric = freight.load(kind, encoder=encoder, **settings)
+        row = measure(metric, partial(plain, model, tokenized), hyps, refs, arguments.rounds)
+        shares = ", ".join(f"{stage} {share:.0%}" for stage, share in row["shares"].items())
+        ratio = row["pairs_per_second"] / row["encoder_alone"]
+        print(
+            f"{name:16} {row['pairs_per_second']:9,.0f} pairs/s, encoder alone"
+            f" {row['encoder_alone']:9,.0f}: {ratio:.2f} ({shares})",
+            flush=True,
+        )
+        yield {**about, "metric": name, **row}
+    if find_spec("bert_score"):
+        layer = 2 * SHAPES[shape][0] // 3
+        for precision, rate in peer(folder, layer, hyps[:4096], refs[:4096], device).items():
+            print(f"bert-score's package, {precision}: {rate:,.0f} pairs/s", flush=True)
+            yield {**about, "metric": f"bert-score package, {precision}", "pairs_per_second": rate}
 
 
 def measure(
-    name: str,
     metric: PipelineScorer,
     encode: Callable[[Sequence[int], int], None],
     hyps: Sequence[str],
     refs: Sequence[str],
     rounds: int,
-) -> None:
+) -> dict[str, Any]:
     """One metric and its encoder, in turns, the best of each; the first turn warms up."""
     if metric.needs_fitting:
         metric = metric.fit(refs, hyps)
@@ -108,15 +141,11 @@ def measure(
         if turn:
             alone.append(count / (middle - started))
             ours.append(done / (ended - middle))
-    shares = ", ".join(f"{stage} {share:.0%}" for stage, share in split(part, segments).items())
-    print(
-        f"{name:16} {max(ours):9,.0f} pairs/s, encoder alone {max(alone):9,.0f}:"
-        f" {max(ours) / max(alone):.2f} ({shares}), {1e8 / max(ours) / 3600:.1f} GPU-hours for 1e8",
-        flush=True,
-    )
+    shares = split(part, segments)
+    return {"pairs_per_second": max(ours), "encoder_alone": max(alone), "shares": shares}
 
 
-def split(metric: Metric, segments: Sequence[Segment], most: int = 32768) -> dict[str, float]:
+def split(metric: Metric, segments: Sequence[Segment], most: int = 16384) -> dict[str, float]:
     """The share of each stage of the work when they are done one after the other."""
     encoder: Any = metric.encoder
     spent: dict[str, float] = dict.fromkeys(("tokens", "encoder", "measures", "costs", "plans"), 0)
@@ -129,10 +158,10 @@ def split(metric: Metric, segments: Sequence[Segment], most: int = 32768) -> dic
         ((_, cloud),) = encoded.clouds([metric])
         sides = weigh(metric, cloud)
         spent["measures"] += clock.lap()
-        priced = compute_costs(metric, *sides, chunk.index)
-        priced = replace(priced, batches=list(priced.batches))
+        costs = compute_costs(metric, *sides, chunk.index)
+        costs = replace(costs, batches=list(costs.batches))
         spent["costs"] += clock.lap()
-        read_scores(metric, priced)
+        read_scores(metric, costs)
         spent["plans"] += clock.lap()
     return {stage: seconds / sum(spent.values()) for stage, seconds in spent.items()}
 
@@ -152,13 +181,15 @@ class _Clock:
         return self._last - last
 
 
-def plain(model: Any, tokens: Tokens, layers: Sequence[int], texts: int, rows: int = 512) -> None:
+def plain(model: Any, tokens: Tokens, layers: Sequence[int], texts: int, rows: int = 16384) -> None:
     """The encoder alone, up to the highest layer: sorted by length, padded, nothing kept."""
     device = model.device
     sizes = np.diff(tokens.offsets)[:texts]
     order = np.argsort(-sizes, kind="stable")
-    for start in range(0, len(order), rows):
-        several = order[start : start + rows]
+    start = 0
+    while start < len(order):
+        several = order[start : start + max(1, rows // int(sizes[order[start]]))]
+        start += len(several)
         inside = np.arange(sizes[several[0]]) < sizes[several, None]
         place = np.where(inside, tokens.offsets[several, None] + np.arange(inside.shape[1]), 0)
         ids, mask = (torch.as_tensor(x, device=device) for x in (tokens.ids[place], inside))
@@ -167,58 +198,70 @@ def plain(model: Any, tokens: Tokens, layers: Sequence[int], texts: int, rows: i
         torch.cuda.synchronize(device)
 
 
-def peer(folder: str, layer: int, hyps: Sequence[str], refs: Sequence[str], device: str) -> None:
-    """The bert-score package on the same texts."""
+def peer(
+    folder: str, layer: int, hyps: Sequence[str], refs: Sequence[str], device: str
+) -> dict[str, float]:
+    """Pairs a second of the bert-score package on the same texts, by precision."""
     from bert_score import BERTScorer
 
     scorer = BERTScorer(model_type=folder, num_layers=layer, batch_size=512, device=device)
-    for half in (False, True):
-        if half:
+    rates = {}
+    for precision in ("float32", "float16"):
+        if precision == "float16":
             scorer._model = scorer._model.half()
         scorer.score(list(hyps[:512]), list(refs[:512]))
         started = time.perf_counter()
         scorer.score(list(hyps), list(refs))
-        rate = len(hyps) / (time.perf_counter() - started)
-        print(f"bert-score's package, float{16 if half else 32}: {rate:,.0f} pairs/s")
+        rates[precision] = len(hyps) / (time.perf_counter() - started)
+    return rates
 
 
-def sentences(count: int, seed: int = 0) -> list[str]:
-    """Distinct texts; lengths as in news: a median of 22 words, from 3 to 80."""
-    random = np.random.default_rng(seed)
-    words = np.array([f"w{k}" for k in range(6000)])
-    lengths = np.clip(np.exp(random.normal(np.log(22), 0.45, count)).astype(int), 3, 80)
-    ends = np.cumsum(lengths)
-    drawn = words[random.zipf(1.3, ends[-1]) % len(words)]
-    return [
-        " ".join(drawn[end - length : end]) + f" {k % 6000}"
-        for k, (end, length) in enumerate(zip(ends, lengths, strict=True))
+def text_pairs(tokens: int, count: int, seed: int = 0) -> list[tuple[str, str]]:
+    """Pairs of texts of about so many tokens, in an order in which few texts repeat nearby."""
+    sentences = list(_sentence_pairs())
+    joined = max(1, round(tokens / 27))
+    random.Random(seed).shuffle(sentences)
+    groups = [sentences[k : k + joined] for k in range(0, len(sentences) - joined + 1, joined)]
+    while len(groups) < count:  # other neighbours
+        random.Random(len(groups)).shuffle(sentences)
+        groups += [sentences[k : k + joined] for k in range(0, len(sentences) - joined + 1, joined)]
+    return [(" ".join(h for h, _ in group), " ".join(r for _, r in group)) for group in groups][
+        :count
     ]
 
 
-def make_encoder(folder: Path, layers: int, hidden: int) -> None:
-    """BERT with random weights, and a vocabulary of the words above."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+def _sentence_pairs() -> Iterator[tuple[str, str]]:
+    """Outputs and references of WMT18, or what can be made of the bundled sentences."""
+    folder = Path(os.environ.get("FREIGHT_DATA", "../shared")) / "data"
+    files = sorted(folder.glob("wmt18-da.*-en.jsonl.gz"))
+    seen = set()
+    for path in files:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for row in map(json.loads, lines):
+                pair = row["hyp"], row["refs"][0]
+                if pair not in seen:
+                    seen.add(pair)
+                    yield pair
+    if not files:
+        from freight.core.weightings import sentences
 
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    names = [*special, *(f"w{k}" for k in range(6000)), *(str(k) for k in range(6000))]
-    vocabulary = {name: k for k, name in enumerate(names)}
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    marks = dict(zip(("pad", "unk", "cls", "sep", "mask"), special, strict=True))
+        lines = [*sentences(), *(EXAMPLES / "ref.txt").read_text("utf-8").splitlines()]
+        yield from ((hyp, ref) for hyp in lines for ref in lines)
+
+
+def make_encoder(folder: Path, layers: int, hidden: int, tokenizer: str | None) -> None:
+    """BERT of a shape with random weights, and the vocabulary of the embedded encoder."""
+    from freight.encoders.transformer import embedded_folder
+
     library: Any = transformers
-    named = {f"{name}_token": mark for name, mark in marks.items()}
-    kept = library.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, model_max_length=512, **named
-    )
+    kept = library.AutoTokenizer.from_pretrained(tokenizer or embedded_folder())
     kept.save_pretrained(folder)
     torch.manual_seed(0)
     config = library.BertConfig(
-        vocab_size=30522,
+        vocab_size=len(kept),
         hidden_size=hidden,
         num_hidden_layers=layers,
-        num_attention_heads=max(1, hidden // 64),
+        num_attention_heads=12,
         intermediate_size=4 * hidden,
     )
     library.BertModel(config).save_pretrained(folder)

@@ -18,8 +18,10 @@ from freight.transport.types import Array
 
 STEP = 16
 CELLS = 2**16
-GPU_CELLS = 2**20
+GPU_CELLS = 2**22
 """How many numbers the costs of a batch are."""
+GPU_UNITS = 2**16
+"""How many units a side of a batch has at most on a GPU, where they are gathered."""
 WIDE = 4096
 MOST_CELLS = 2**29
 """Beyond this width a side is padded to its own length; beyond so many cells there is no matrix."""
@@ -112,8 +114,8 @@ def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
     pair with a very long side is alone in its batch, and padded to the lengths of its own sides.
     """
     sizes = np.diff(hyp.offsets)[index[:, 0]], np.diff(ref.offsets)[index[:, 1]]
-    cells = GPU_CELLS if hyp.points.is_cuda else CELLS
-    for width, rows, which in buckets(np.maximum(*sizes), cells=cells):
+    limits = (GPU_CELLS, GPU_UNITS) if hyp.points.is_cuda else (CELLS, CELLS)
+    for width, rows, which in buckets(np.maximum(*sizes), STEP, *limits):
         widths = [width, width]
         if width > WIDE:
             widths = [int(_rounded_up(size[which[0]], STEP)) for size in sizes]
@@ -145,12 +147,17 @@ def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
             yield pairs
 
 
-def buckets(sizes: Array, step: int = STEP, cells: int = CELLS) -> Iterator[tuple[int, int, Array]]:
-    """Widths, the longest first, with their number of rows, and which of the sizes go together."""
+def buckets(
+    sizes: Array, step: int = STEP, cells: int = CELLS, units: int = CELLS
+) -> Iterator[tuple[int, int, Array]]:
+    """Widths, the longest first, with their number of rows, and which of the sizes go together.
+
+    A batch has at most so many cells and so many units a side, but at least one row.
+    """
     widths = _rounded_up(sizes, step)
     for width in np.unique(widths)[::-1]:
         same = np.flatnonzero(widths == width)
-        rows = max(1, cells // int(width) ** 2)
+        rows = max(1, min(cells // int(width) ** 2, units // int(width)))
         for start in range(0, len(same), rows):
             yield int(width), rows, same[start : start + rows]
 

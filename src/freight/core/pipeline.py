@@ -39,8 +39,9 @@ from freight.core.types import (
 from freight.data.languages import UNKNOWN, vocabulary_note
 from freight.errors import InvalidInput, UnknownVocabulary
 from freight.transport.batches import fetch_array, send_to_device
-from freight.transport.solvers import solve, uses_fused_kernel
-from freight.transport.types import Array, Plans, Problem
+from freight.transport.devices import DevicePlans
+from freight.transport.solvers import solve, solves_on_device
+from freight.transport.types import Array, Plans
 
 
 def score_together(
@@ -380,35 +381,27 @@ def solve_and_read(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> tuple[Re
 def solve_pairs(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]:
     """A plan for each of the metric's problems between these pairs, in arrays.
 
-    A pair whose cost could not be computed has not converged.
+    A pair whose cost could not be computed has not converged. On a GPU, problems that a kernel
+    solves there never leave it: only what their plans cost does.
     """
     precise = cost.double()
-    array = fetch_array(precise)
-    unknown = np.asarray(np.isnan(array).any(axis=(1, 2)))
+    lacking = precise.isnan().flatten(1).any(dim=1)
+    unknown = fetch_array(lacking)
     if unknown.any():
-        array = np.where(unknown[:, None, None], 0.0, array)
-        precise = send_to_device(array, precise.device)
-    plans = [
-        _solve_on_device(problem, pairs, precise, array)
-        if uses_fused_kernel(problem, precise)
-        else _solve(problem, pairs, array, pairs.masses)
-        for problem in metric.problems
-    ]
-    return [replace(plan, converged=plan.converged & ~unknown) for plan in plans]
-
-
-def _solve_on_device(problem: Problem, pairs: Pairs, cost: torch.Tensor, array: Array) -> Plans:
-    """Solve where the costs are."""
-    plans = _solve(
-        problem, pairs, cost, [send_to_device(mass, cost.device) for mass in pairs.masses]
-    )
-    solution = (fetch_array(x) for x in (plans.flow, plans.gap, plans.converged))
-    return Plans(problem, array, *pairs.masses, *pairs.sizes, *solution)
-
-
-def _solve(problem: Problem, pairs: Pairs, cost: Any, masses: Sequence[Any]) -> Plans:
-    hyp, ref = masses
-    return solve(problem, cost, hyp, ref, *pairs.sizes, strict=False)
+        precise = precise.where(~lacking[:, None, None], 0.0)
+    there = [solves_on_device(problem, precise) for problem in metric.problems]
+    array = None if all(there) else fetch_array(precise)
+    sent = [send_to_device(mass, precise.device) for mass in pairs.masses] if any(there) else []
+    plans: list[Plans] = []
+    for problem, on_device in zip(metric.problems, there, strict=True):
+        data: Any = precise if on_device else array
+        hyp, ref = sent if on_device else pairs.masses
+        plan = solve(problem, data, hyp, ref, *pairs.sizes, strict=False)
+        if on_device:
+            plans.append(DevicePlans(plan, pairs.masses, ~unknown))
+        else:
+            plans.append(replace(plan, converged=plan.converged & ~unknown))
+    return plans
 
 
 def add_text_flags(scored: PairScores, cloud: Cloud, index: Array) -> PairScores:

@@ -16,6 +16,7 @@ from pydantic import Field
 from freight.metrics.declaration import HIGHER, Slider, declare
 from freight.metrics.parameter_types import (
     EncoderName,
+    Epsilon,
     HypPenalty,
     Idf,
     LayerChoice,
@@ -43,6 +44,7 @@ def freight(
     layer: LayerChoice = None,
     hyp: HypPenalty = 1.0,
     ref: RefPenalty = 1.0,
+    epsilon: Epsilon = 0.005,
     greedy: Annotated[
         Share, Field(description="Share of greedy matching in the score; the rest is transport.")
     ] = 0.5,
@@ -71,7 +73,7 @@ def freight(
         name="freight",
         **source(chosen, layer, unit, pooling, mass, idf, punctuation=punctuation).fields(),
         cost=costs.Neighbours(costs.LogCosine(floor), neighbours),
-        problems=(Problem(hyp, ref), Problem(math.inf, 0.0), Problem(0.0, math.inf)),
+        problems=(Problem(hyp, ref, epsilon), Problem(math.inf, 0.0), Problem(0.0, math.inf)),
         readout=readouts.LazyAndGreedy(greedy),
         columns=(Column("score", True, 1.0, 0.0, (0.0, 1.0)),),
         references=references,

@@ -1,14 +1,17 @@
-"""What runs beside other work on a GPU: its lock, CUDA streams, and work that runs ahead."""
+"""What is on a GPU: its lock, CUDA streams, work that runs ahead, and plans that stay there."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, cached_property
 from threading import RLock
 from typing import Any, ParamSpec, TypeVar
 
 import torch
+
+from freight.transport.batches import fetch_array, send_to_device
+from freight.transport.types import Array, Plans
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -59,3 +62,47 @@ def read_ahead(
             total -= size(waiting[0])
             yield waiting.popleft()
     yield from waiting
+
+
+class DevicePlans(Plans):
+    """Plans on a GPU, read as arrays: what they cost is computed there.
+
+    Costs and flows are large, and are copied only when they are read.
+    """
+
+    _on_device: Plans
+
+    def __init__(self, plans: Plans, masses: tuple[Array, Array], known: Array) -> None:
+        read = {
+            "problem": plans.problem,
+            "hyp_weights": masses[0],
+            "ref_weights": masses[1],
+            "hyp_sizes": plans.hyp_sizes,
+            "ref_sizes": plans.ref_sizes,
+            "gap": fetch_array(plans.gap),
+            "converged": fetch_array(plans.converged) & known,
+        }
+        vars(self).update(read, _on_device=plans)
+
+    @cached_property
+    def cost(self) -> Array:
+        """Copied from the GPU."""
+        return fetch_array(self._on_device.cost)
+
+    @cached_property
+    def flow(self) -> Array:
+        """Copied from the GPU."""
+        return fetch_array(self._on_device.flow)
+
+    @cached_property
+    def _totals(self) -> tuple[Array, Array, Array]:
+        from freight.transport.triton_solvers import totals_on_device
+
+        plans = self._on_device
+        device = plans.cost.device
+        sizes = (send_to_device(size, device) for size in (plans.hyp_sizes, plans.ref_sizes))
+        data = plans.cost, plans.hyp_weights, plans.ref_weights, *sizes
+        problem = plans.problem
+        totals = totals_on_device((problem.hyp, problem.ref, problem.epsilon), data, plans.flow)
+        transport, objective, regularised = fetch_array(totals).T
+        return transport, objective, regularised

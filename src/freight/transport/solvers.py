@@ -8,11 +8,12 @@
 | 0 | one free | `nearest`: each unit to its nearest neighbour |
 | 0 | otherwise | `interior_point`: primal-dual interior point |
 | above 0 | any, on the CPU | `sinkhorn`: over-relaxed sweeps, then Newton |
-| above 0 | any, on a GPU or with gradients | `sinkhorn_torch`; `sinkhorn_triton` if small |
+| above 0 | any, on a GPU or with gradients | `sinkhorn_torch` |
+
+On a GPU `triton_solvers` has the sweeps where no marginal is hard, and the nearest neighbours.
 """
 
 import math
-from collections.abc import Callable
 from functools import cache
 from typing import Any, Never
 
@@ -42,10 +43,7 @@ from freight.transport.sinkhorn import sinkhorn_batch
 from freight.transport.sinkhorn_torch import sinkhorn_tensors
 from freight.transport.types import Numbers, Plans, Problem
 
-__all__ = ["solve", "uses_fused_kernel"]
-
-_WIDEST = 64
-"""Wider problems do not fit into the registers of one Triton program."""
+__all__ = ["solve", "solves_on_device"]
 
 
 def solve(
@@ -123,11 +121,13 @@ def solve(
     return Plans(problem, given[0], given[1], given[2], *sizes, flow, gap, converged)
 
 
-def uses_fused_kernel(problem: Problem, cost: Tensor) -> bool:
-    """Whether the fused GPU kernel solves these, with bits that do not depend on the batch."""
-    relaxed = max(problem.hyp, problem.ref) < math.inf
-    small = cost.is_cuda and max(cost.shape[1:]) <= _WIDEST
-    return problem.epsilon > 0 and relaxed and small and _fused_kernel() is not None
+def solves_on_device(problem: Problem, cost: Tensor) -> bool:
+    """Whether a Triton kernel solves these, with bits that do not depend on the batch."""
+    if not cost.is_cuda or _triton_solvers() is None:
+        return False
+    narrow = max(cost.shape[1:]) <= _triton_solvers().WIDEST
+    hard, free = math.inf in (problem.hyp, problem.ref), 0.0 in (problem.hyp, problem.ref)
+    return narrow and (not hard if problem.epsilon > 0 else free)
 
 
 def _raise_unconverged(solved: Solved, strict: bool) -> None:
@@ -173,9 +173,14 @@ def _solve_tensors(problem: Problem, batch: Batch, terms: Terms, single: bool) -
                 f"the masses of a hard marginal have gradients only with epsilon > 0; detach"
                 f" {name}_weights, or give the problem an epsilon above 0"
             )
-    arrays = _to_arrays(batch)
-    check_data(arrays, terms, single)
-    solved = _solve_arrays(arrays, terms)
+    if solves_on_device(problem, cost):
+        with torch.no_grad():
+            solved = _triton_solvers().nearest_on_device(terms, _on_device(batch))
+            solved = _finish_on_cpu(solved, batch, terms, single)
+    else:
+        arrays = _to_arrays(batch)
+        check_data(arrays, terms, single)
+        solved = _solve_arrays(arrays, terms)
     flow, gap, converged = (like(x, cost) for x in solved)
     if tracked[0] and any(0 < x < math.inf for x in (terms.hyp, terms.ref)):
         flow = refuse_gradient(flow, cost)
@@ -187,26 +192,31 @@ def _to_arrays(batch: Batch) -> Batch:
 
 
 @cache
-def _fused_kernel() -> Callable[..., tuple[Tensor, Tensor, Tensor]] | None:
-    """The Triton kernel, where `triton` is installed and can compile it."""
+def _triton_solvers() -> Any:
+    """The module of Triton kernels, or None where `triton` is not installed or cannot compile."""
     try:
-        from freight.transport.sinkhorn_triton import sinkhorn_fused
+        from freight.transport import triton_solvers
 
         one = torch.ones((1, 1, 1), dtype=torch.float64, device="cuda")
         sizes = torch.ones(1, dtype=torch.int64, device="cuda")
-        sinkhorn_fused(Terms(1.0, 1.0, 1.0, 0.1, 8), one, (one[0], one[0]), (sizes, sizes))
+        terms = Terms(1.0, 1.0, 1.0, 0.1, 8)
+        triton_solvers.sinkhorn_on_device(terms, (one, one[0], one[0], sizes, sizes))
     except Exception:  # a compiler that is not set up raises what it likes
         return None
-    return sinkhorn_fused
+    return triton_solvers
+
+
+def _on_device(batch: Batch) -> tuple[Tensor, ...]:
+    """The batch as tensors on the device of its costs."""
+    cost, hyp, ref = (torch.as_tensor(x) for x in batch[:3])
+    return cost, hyp, ref, *(send_to_device(size, cost.device) for size in batch[3:])
 
 
 def _solve_entropic(problem: Problem, batch: Batch, terms: Terms, single: bool) -> Solved:
     cost, hyp_weights, ref_weights = (torch.as_tensor(x) for x in batch[:3])
     with torch.no_grad():
-        fused = _fused_kernel() if uses_fused_kernel(problem, cost) else None
-        if fused:
-            sizes = [send_to_device(size, cost.device) for size in batch[3:]]
-            solved = fused(terms, cost, (hyp_weights, ref_weights), sizes)
+        if solves_on_device(problem, cost):
+            solved = _triton_solvers().sinkhorn_on_device(terms, _on_device(batch))
         else:
             solved = _solve_by_sweeps(problem, batch, terms, single)
         flow, gap, converged = _finish_on_cpu(solved, batch, terms, single)
