@@ -91,10 +91,13 @@ def measure_all(folder: str, shape: str, tokens: int, arguments: Any) -> Iterato
     """The rows of one shape and one length: every metric, and the bert-score package."""
     device, dtype = arguments.device, getattr(torch, arguments.dtype)
     pairs = text_pairs(tokens, min(PAIRS[tokens], arguments.pairs or 10**9))
-    hyps, refs = [hyp for hyp, _ in pairs], [ref for _, ref in pairs]
     encoder: Any = freight.encoder(folder, dtype=arguments.dtype, device=device)
     library: Any = transformers
     model = library.AutoModel.from_pretrained(folder, dtype=dtype).to(device).eval()
+    tokenized = encoder._tokenizer([text for pair in pairs for text in pair])
+    fitting = np.diff(tokenized.offsets).reshape(-1, 2).max(axis=1) <= 512
+    pairs = [pair for pair, fits in zip(pairs, fitting, strict=True) if fits]
+    hyps, refs = [hyp for hyp, _ in pairs], [ref for _, ref in pairs]
     tokenized = encoder._tokenizer([text for pair in pairs for text in pair])
     mean = len(tokenized.ids) / len(tokenized.texts)
     about = {"shape": shape, "tokens": round(mean, 1), "pairs": len(pairs)}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
-from freight.encoders.tokenizer_process import TokenIds, TokenizerProcess, token_ids
+from freight.encoders.tokenizer_process import TokenIds, TokenizerProcesses, token_ids
 from freight.encoders.transformer import embedded_folder
 
 MANY = [f"Text {k}, naïve 🦖 un{k}believable \ud800" + " and more" * (k % 7) for k in range(2500)]
@@ -23,9 +23,9 @@ def load_tokenizer() -> Any:
     return AutoTokenizer.from_pretrained(embedded_folder()).backend_tokenizer
 
 
-def start(tokenizer: Any) -> TokenizerProcess:
+def start(tokenizer: Any) -> TokenizerProcesses:
     """A process for `tokenizer` that was asked for MANY texts, and is in use if all went well."""
-    process = TokenizerProcess(tokenizer, MIN_TEXTS)
+    process = TokenizerProcesses(tokenizer, MIN_TEXTS, count=3)
     assert same(process(MANY), token_ids(tokenizer, MANY))
     process.wait_until_started()
     return process
@@ -42,17 +42,17 @@ def tokenizer() -> Any:
 
 
 @pytest.fixture(scope="module")
-def shared(tokenizer: Any) -> TokenizerProcess:
+def shared(tokenizer: Any) -> TokenizerProcesses:
     """A running process that no test may harm."""
     process = start(tokenizer)
-    assert process._process
+    assert process._processes
     return process
 
 
 @pytest.mark.parametrize("texts", [MANY, FEW, []])
-def test_ids_are_the_same(shared: TokenizerProcess, tokenizer: Any, texts: Sequence[str]) -> None:
+def test_ids_are_the_same(shared: TokenizerProcesses, tokenizer: Any, texts: Sequence[str]) -> None:
     assert same(shared(texts), token_ids(tokenizer, texts))
-    assert shared._process
+    assert shared._processes
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 5000])
@@ -61,7 +61,7 @@ def test_ids_do_not_depend_on_the_chunk(tokenizer: Any, chunk: int) -> None:
 
 
 def test_few_texts_do_not_start_a_process(tokenizer: Any) -> None:
-    process = TokenizerProcess(tokenizer, MIN_TEXTS)
+    process = TokenizerProcesses(tokenizer, MIN_TEXTS)
     assert same(process(FEW), token_ids(tokenizer, FEW))
     assert process._starting is None
     assert not process.wait_until_started()
@@ -69,16 +69,16 @@ def test_few_texts_do_not_start_a_process(tokenizer: Any) -> None:
 
 def test_a_lost_process_does_no_harm(tokenizer: Any) -> None:
     process = start(tokenizer)
-    assert process._process
-    process._process.kill()
-    process._process.wait()
+    assert process._processes
+    process._processes[1].kill()
+    process._processes[1].wait()
     for _ in range(2):
         assert same(process(MANY), token_ids(tokenizer, MANY))
-    assert process._process is None
+    assert not process._processes
 
 
 def test_a_forked_child_does_not_use_the_process_of_its_parent(
-    shared: TokenizerProcess, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+    shared: TokenizerProcesses, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
     monkeypatch.setattr(
@@ -94,20 +94,20 @@ def test_a_process_that_disagrees_is_not_used(
 ) -> None:
     wrong = token_ids(tokenizer, ["something else"])
     monkeypatch.setattr("freight.encoders.tokenizer_process._ask", lambda *_: wrong)
-    assert start(tokenizer)._process is None
+    assert not start(tokenizer)._processes
 
 
 def test_a_program_that_cannot_run_does_no_harm(
     tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    assert start(tokenizer)._process is None
+    assert not start(tokenizer)._processes
 
 
 def test_special_tokens_in_a_text_are_read_alike(tokenizer: Any) -> None:
     literal = load_tokenizer()
     literal.encode_special_tokens = True
-    process = TokenizerProcess(literal, MIN_TEXTS)
+    process = TokenizerProcesses(literal, MIN_TEXTS)
     texts = ["[CLS] and [MASK]", *MANY]
     process(texts)
     assert process.wait_until_started()
@@ -115,21 +115,21 @@ def test_special_tokens_in_a_text_are_read_alike(tokenizer: Any) -> None:
     assert not same(process(texts), token_ids(tokenizer, texts))
 
 
-def test_the_process_ends_with_its_owner(shared: TokenizerProcess, tokenizer: Any) -> None:
+def test_the_process_ends_with_its_owner(shared: TokenizerProcesses, tokenizer: Any) -> None:
     other = start(tokenizer)
-    assert other._process
-    process = other._process
+    assert other._processes
+    processes = other._processes
     del other
-    assert process.poll() is not None
-    assert shared._process
-    assert shared._process.poll() is None
+    assert all(process.poll() is not None for process in processes)
+    assert shared._processes
+    assert all(process.poll() is None for process in shared._processes)
 
 
 _KILLED = """
 import os, signal
 from test_tokenizer_process import load_tokenizer, start
 process = start(load_tokenizer())
-print(process._process.pid, flush=True)
+print(process._processes[0].pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 

@@ -16,7 +16,7 @@ from freight.encoders.batching import SpecialTokens, ranges
 from freight.encoders.loading import loaded_once
 from freight.encoders.tokenizer_process import (
     TokenIds,
-    TokenizerProcess,
+    TokenizerProcesses,
     clean_texts,
     token_ids,
 )
@@ -71,14 +71,14 @@ class Tokenizer:
         """The tokens of texts, special ones included."""
         return self._tokens(texts, token_ids(self._backend, texts))
 
-    def tokenize_in_process(self, texts: Sequence[str]) -> Tokens:
-        """The same tokens, computed by a process of its own where there are many texts."""
-        return self._tokens(texts, self.process(texts))
+    def tokenize_in_processes(self, texts: Sequence[str]) -> Tokens:
+        """The same tokens, computed by processes of their own where there are many texts."""
+        return self._tokens(texts, self.processes(texts))
 
     @loaded_once
-    def process(self) -> TokenizerProcess:
-        """The process for many texts; it is not started before it is worth it."""
-        return TokenizerProcess(self._backend)
+    def processes(self) -> TokenizerProcesses:
+        """The processes for many texts; they are not started before it is worth it."""
+        return TokenizerProcesses(self._backend)
 
     def _tokens(self, texts: Sequence[str], numbers: TokenIds) -> Tokens:
         counts, inner_ids = numbers

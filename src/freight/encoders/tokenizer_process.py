@@ -1,8 +1,8 @@
-"""Token ids of texts, computed here or in a process of its own.
+"""Token ids of texts, computed here or in processes of their own.
 
 Tokenizing creates Python objects by the thousand, which blocks the other threads of a process that
-feeds a GPU; `TokenizerProcess` moves it out. This file is also the program that runs in that
-process. It must start fast, so it imports nothing else of the package.
+feeds a GPU; `TokenizerProcesses` moves it out. This file is also the program that runs in those
+processes. It must start fast, so it imports nothing else of the package.
 """
 
 from __future__ import annotations
@@ -67,31 +67,39 @@ def replace_surrogates(text: str) -> str:
     return _LONE_SURROGATE.sub("\ufffd", text)
 
 
-class TokenizerProcess:
-    """Token ids from a process of its own, once it is running and has been checked.
+class TokenizerProcesses:
+    """Token ids from processes that share the texts, once they are running and have been checked.
 
-    Until then, for few texts, and after the process is lost, they are computed here: the result is
-    the same. The process is started by the first call with at least `min_texts` texts, and is used
-    if it agrees about the first `sample` of them.
+    Until then, for few texts, and after a process is lost, they are computed here: the result is
+    the same. The processes are started by the first call with at least `min_texts` texts, and are
+    used if they agree about the first `sample` of them. There is one for every four cores, at most
+    four, unless `count` says otherwise.
     """
 
-    def __init__(self, tokenizer: Any, min_texts: int = 4096, sample: int = 256) -> None:
+    def __init__(
+        self,
+        tokenizer: Any,
+        min_texts: int = 4096,
+        sample: int = 256,
+        count: int | None = None,
+    ) -> None:
         self._tokenizer, self._min_texts, self._sample = tokenizer, min_texts, sample
+        self._count = count or max(1, min(4, (os.cpu_count() or 1) // 4))
         self._lock = Lock()
         self._owner = os.getpid()
         self._starting: Thread | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._processes: list[subprocess.Popen[bytes]] = []
 
     def __call__(self, texts: Sequence[str]) -> TokenIds:
         """The token ids of these texts, as `token_ids` gives them."""
         with self._lock:
-            if self._process and self._owner == os.getpid():
-                process, self._process = self._process, None
+            if self._processes and self._owner == os.getpid():
+                processes, self._processes = self._processes, []
                 try:
-                    answer = _ask(process, texts)
-                except (OSError, EOFError, pickle.UnpicklingError):  # the process is lost
+                    answer = _ask_all(processes, texts)
+                except (OSError, EOFError, pickle.UnpicklingError):  # a process is lost
                     return token_ids(self._tokenizer, texts)
-                self._process = process
+                self._processes = processes
                 return answer
             if self._starting is None and len(texts) >= self._min_texts:
                 sample = texts[: self._sample]
@@ -100,28 +108,42 @@ class TokenizerProcess:
         return token_ids(self._tokenizer, texts)
 
     def wait_until_started(self, timeout: float = 60) -> bool:
-        """Wait for a start that has begun, and say whether the process is in use."""
+        """Wait for a start that has begun, and say whether the processes are in use."""
         if self._starting is not None:
             self._starting.join(timeout)
-        return self._process is not None
+        return bool(self._processes)
 
     def _start(self, sample: Sequence[str]) -> None:
         try:
             tokenizer = self._tokenizer
             description = tokenizer.to_str(), tokenizer.encode_special_tokens
-            process = subprocess.Popen(
-                [sys.executable, "-P", __file__],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                pipesize=_PIPE_BYTES,
-            )  # fmt: skip
-            finalize(self, _stop, process)
-            _send(process, description)
-            answer = _ask(process, sample)
+            processes = [self._start_one(description) for _ in range(self._count)]
+            answers = [_ask(process, sample) for process in processes]
         except Exception:  # a tokenizer that cannot be described, a program that cannot be started
             return
         counts, ids = token_ids(tokenizer, sample)
-        if np.array_equal(answer[0], counts) and np.array_equal(answer[1], ids):
-            self._process = process
+        if all(np.array_equal(a[0], counts) and np.array_equal(a[1], ids) for a in answers):
+            self._processes = processes
+
+    def _start_one(self, description: Any) -> subprocess.Popen[bytes]:
+        threads = max(1, (os.cpu_count() or 1) // self._count)  # of the tokenizer itself
+        process = subprocess.Popen(
+            [sys.executable, "-P", __file__],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            pipesize=_PIPE_BYTES, env={**os.environ, "RAYON_NUM_THREADS": str(threads)},
+        )  # fmt: skip
+        finalize(self, _stop, process)
+        _send(process, description)
+        return process
+
+
+def _ask_all(processes: Sequence[subprocess.Popen[bytes]], texts: Sequence[str]) -> TokenIds:
+    """The texts shared out in order, and the answers put together again."""
+    share = -(-len(texts) // len(processes))
+    parts = [texts[k * share : (k + 1) * share] for k in range(len(processes))]
+    with ThreadPoolExecutor(len(processes)) as pool:
+        counts, ids = zip(*pool.map(_ask, processes, parts), strict=True)
+    return np.concatenate(counts), np.concatenate(ids)
 
 
 def _ask(process: subprocess.Popen[bytes], texts: Sequence[str]) -> TokenIds:

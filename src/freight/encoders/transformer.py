@@ -97,7 +97,7 @@ class Transformer:
 
     def prepare(self, texts: Sequence[str]) -> Tokens:
         """Tokenize, which can be done while the model encodes other texts."""
-        return self._tokenizer.tokenize_in_process(texts)
+        return self._tokenizer.tokenize_in_processes(texts)
 
     def encode(
         self, texts: Sequence[str] | Tokens, layers: Sequence[int], progress: Progress | None = None

@@ -173,7 +173,7 @@ def _small_kernel(  # type: ignore[no-untyped-def]
     sweep = 0
     while (sweep < max_iterations) & (residual > aim):
         change = zero
-        for step_number in range(8):
+        for _ in range(8):
             exponent = tl.where(both, psi[None, :] - scaled_cost, absent)
             top = tl.max(exponent, axis=1)
             sums = tl.sum(tl.exp(exponent - top[:, None]), axis=1)
@@ -254,7 +254,7 @@ def _tiled_kernel(  # type: ignore[no-untyped-def]
     sweep = 0
     while (sweep < max_iterations) & (residual > aim) & (faults == 0):
         change = zero
-        for step_number in range(8):
+        for _ in range(8):
             change = zero
             top = tl.where(ref_in, absent, absent)
             sums = tl.where(ref_in, zero, zero)
