@@ -248,8 +248,8 @@ def _sentence_pairs() -> Iterator[tuple[str, str]]:
     if not files:
         from freight.core.weightings import sentences
 
-        lines = [*sentences(), *(EXAMPLES / "ref.txt").read_text("utf-8").splitlines()]
-        yield from ((hyp, ref) for hyp in lines for ref in lines)
+        texts = [*sentences(), *(EXAMPLES / "ref.txt").read_text("utf-8").splitlines()]
+        yield from ((hyp, ref) for hyp in texts for ref in texts)
 
 
 def make_encoder(folder: Path, layers: int, hidden: int, tokenizer: str | None) -> None:

@@ -37,7 +37,7 @@ def test_scores_lie_between_0_and_1_and_identical_texts_get_1() -> None:
     result = metric.score([*HYPS, *REFS, "", "a"], [*REFS, *REFS, "a", "a"])["score"]
     assert (result >= 0.0).all()
     assert (result <= 1.0).all()
-    np.testing.assert_allclose(result[4:8], 1.0, atol=1e-6)
+    np.testing.assert_allclose(result[4:8], 1.0, atol=1e-4)  # the plan is entropic
     assert result[8] == 0.0
     assert result[:4].max() < 0.95
 

@@ -10,6 +10,7 @@ import freight
 from freight import Problem
 from freight.transport.devices import DevicePlans
 from freight.transport.solvers import solves_on_device
+from freight.transport.types import Array
 from problems import Floats, random_batch
 
 pytestmark = pytest.mark.gpu
@@ -25,7 +26,7 @@ PROBLEMS = [
 SHAPES = [(1, 1), (7, 33), (64, 50), (65, 20), (20, 130), (200, 300), (500, 512)]
 
 
-def ragged(n: int, m: int, pairs: int = 5) -> tuple[list[Floats], list[Floats]]:
+def ragged(n: int, m: int, pairs: int = 5) -> tuple[list[Floats], list[Array]]:
     """Problems of several sizes with nan in the padding and a unit without mass; their sizes."""
     cost, hyp, ref = random_batch(pairs, n, m)
     rng = np.random.default_rng(n * m)

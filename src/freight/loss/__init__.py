@@ -215,11 +215,11 @@ class Freight(Loss):
         greedy: float = 0.5,
         neighbours: float = 0.05,
         floor: float = 0.05,
-        epsilon: float = 0.0,
+        epsilon: float = 0.005,
         pooling: Callable[[Tensor], Tensor] | None = None,
         reduction: str = "mean",
     ) -> None:
-        greedy_problems = Problem(math.inf, 0.0, epsilon), Problem(0.0, math.inf, epsilon)
+        greedy_problems = Problem(math.inf, 0.0), Problem(0.0, math.inf)
         cost = costs.Neighbours(costs.LogCosine(floor), neighbours)
         super().__init__(cost, [Problem(hyp, ref, epsilon), *greedy_problems], reduction)
         self.pooling = concatenate_layers if pooling is None else pooling

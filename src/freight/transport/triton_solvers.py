@@ -75,8 +75,8 @@ def totals_on_device(terms: tuple[float, float, float], data: Data, flow: Tensor
     cost = data[0]
     count, rows, columns = cost.shape
     out = torch.empty((count, 3), dtype=torch.float64, device=cost.device)
-    priced = [x if 0.0 < x < math.inf else 0.0 for x in terms[:2]]
-    settings = _numbers((*priced, terms[2], 1.0), cost.device)
+    penalties = (x if 0.0 < x < math.inf else 0.0 for x in terms[:2])
+    settings = _numbers((*penalties, terms[2], 1.0), cost.device)
     width = triton.next_power_of_2(columns)
     tile = max(1, min(_TILE // width, triton.next_power_of_2(rows)))
     kernel: Any = _totals_kernel
