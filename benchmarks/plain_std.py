@@ -44,7 +44,10 @@ def std_n(
 
 
 def grams(text: str, vector: Callable[[str], Array | None], n: int) -> list[Gram]:
-    words = [w for w in NLTKWordTokenizer().tokenize(text.lower()) if vector(w) is not None]
+    words = NLTKWordTokenizer().tokenize(text.lower())
+    if vector("unk") is not None:
+        words = [word if vector(word) is not None else "unk" for word in words]
+    words = [word for word in words if vector(word) is not None]
     while len(words) < n:
         words.append(words[-1])
     return [tuple(words[k : k + n]) for k in range(len(words) - n + 1)]

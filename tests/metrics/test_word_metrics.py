@@ -11,6 +11,7 @@ import pytest
 from nltk.tokenize import NLTKWordTokenizer
 
 import freight
+from freight.errors import UnknownVocabulary
 from plain_std import std_n
 
 BITES = ["man bites dog"], ["dog bites man"]
@@ -82,6 +83,48 @@ def test_the_papers_centroid_averages_the_set_of_words(written: str) -> None:
         assert shares[centroid] == pytest.approx(np.exp(near) / (2 * np.e + np.exp(near)))
         assert f"centroid={centroid}" in metric.signature
     assert shares["set"] > shares["list"]
+
+
+def test_std_maps_unknown_words_to_unk_as_the_authors_code_does(
+    keyed: Any, pairs: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    """Their code replaces a word without a vector by the word `unk`, where the vectors have one."""
+    some = pairs[:30]
+    tokenize = NLTKWordTokenizer().tokenize
+    words = sorted({word for pair in some for text in pair for word in tokenize(text.lower())})
+    kept = [word for k, word in enumerate(words) if k % 6]
+    left = {word: keyed[word].astype(np.float64) for word in kept if word in keyed}
+    left["unk"] = np.mean(list(left.values()), axis=0).astype(np.float32).astype(np.float64)
+    lines = (f"{word} {' '.join(map(repr, x.tolist()))}" for word, x in left.items())
+    (tmp_path / "unk.txt").write_text("\n".join(lines), encoding="utf-8")
+    texts = [list(side) for side in zip(*some, strict=True)]
+    encoder = f"static:{tmp_path / 'unk.txt'}"
+    mapped = freight.load("std", encoder=encoder).score(*texts)
+    assert "/unknown=unk" in mapped.signature
+    for k, (hyp, ref) in enumerate(some):
+        for column, n in (("unigram", 1), ("bigram", 2)):
+            expected = std_n(hyp, ref, left.get, n)
+            assert mapped[column][k] == pytest.approx(expected, abs=1e-6)
+    dropped = freight.load("std", encoder=encoder, unknown="dropped").score(*texts)
+    assert "/unknown" not in dropped.signature
+    assert np.abs(mapped["distance"] - dropped["distance"]).max() > 0.01
+    assert mapped.flags == dropped.flags
+
+
+def test_unk_is_one_word_and_no_other_metrics_business(written: str) -> None:
+    path = Path(written.removeprefix("static:"))
+    path.write_text(f"{path.read_text()}\nunk 0.8 0.6")
+    pair = ["a zzz b half"], ["a yyy b half"]
+    result = freight.load("std", encoder=written).score(*pair)
+    assert result["distance"].tolist() == [0.0]
+    assert "unknown units 25%" in str(result.flags)
+    named = freight.load("std", encoder=written).score(pair[0], ["a unk b half"])
+    assert named["distance"].tolist() == [0.0]
+    assert "unknown=" not in freight.load("wmd", encoder=written).signature
+    with pytest.warns(UnknownVocabulary):
+        lost = freight.load("std", encoder=written).score(["zzz"], ["yyy"])
+    assert np.isnan(lost["distance"]).all()
+    assert "no known units" in str(lost.flags)
 
 
 def test_system_weights_differ_from_segment_weights(vectors: Path) -> None:

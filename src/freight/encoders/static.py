@@ -23,6 +23,8 @@ from freight.errors import InvalidInput
 from freight.transport.types import Array
 
 DISTILLED = "distilled"
+AUTO = "auto"
+_UNKNOWN_WORD = "unk"
 _LAYER = 0
 
 
@@ -33,8 +35,9 @@ class Static:
     `name` is static:FILE, distilled (from the embedded encoder) or distilled:ENCODER. Words are
     lower-cased if `lower` is set. `lang` chooses how texts become words, sentence by sentence if
     `sentences` is set (so that a full stop inside a text is a word of its own too). A word without
-    a vector takes that of the word `unknown`, if given; otherwise its vector is zero and its unit
-    is marked. At most `max_words` words are kept in memory.
+    a vector becomes the word `unknown`, if given ("auto" is `unk`, where the vectors have it);
+    otherwise its vector is zero and its unit is marked. At most `max_words` words are kept in
+    memory.
     """
 
     name: str
@@ -53,7 +56,8 @@ class Static:
     def identity(self) -> str:
         """The file's hash or the encoder's identity, and how texts become words."""
         case = "lower" if self.lower else "cased"
-        unknown = f"/unknown={self.unknown}" if self.unknown else ""
+        word = self._vocabulary.unknown if self.unknown == AUTO else self.unknown
+        unknown = f"/unknown={word}" if word else ""
         lang = f"{describe_tokenizer(self.lang)}{' by sentence' if self.sentences else ''}"
         return f"{self._origin}/{lang}/{case}{unknown}"
 
@@ -138,11 +142,15 @@ class _Vocabulary:
         self._lock = Lock()
         self._clear()
         self._unknown_vector: Array | None = None
-        if unknown is not None:
-            known, vectors = source.look_up([unknown])
-            if not known[0]:
+        self.unknown = _UNKNOWN_WORD if unknown == AUTO else unknown
+        if self.unknown is not None:
+            known, vectors = source.look_up([self.unknown])
+            if known[0]:
+                self._unknown_vector = vectors[0]
+            elif unknown == AUTO:
+                self.unknown = None
+            else:
                 raise InvalidInput(f"the vectors have no word {unknown!r} to use for unknown words")
-            self._unknown_vector = vectors[0]
 
     def look_up(self, words: Sequence[str]) -> _WordRows:
         """A row for each of these words; new ones are looked up together."""
@@ -171,7 +179,9 @@ class _Vocabulary:
             vectors[~known] = self._unknown_vector
         marks = np.array([not any(map(str.isalnum, word)) for word in new])
         kinds = np.where(known, 0, int(missing)) | np.where(marks, int(Kind.PUNCTUATION), 0)
-        ids = np.array([_word_id(word) for word in new], np.int64)
+        named = zip(new, known, strict=True)
+        stands = [word if has else self.unknown or word for word, has in named]
+        ids = np.array([_word_id(word) for word in stands], np.int64)
         added = _WordRows(vectors, ids, kinds.astype(np.uint8))
         first = len(self._rows.ids)
         rows = _WordRows(*map(np.concatenate, zip(self._rows, added, strict=True)))

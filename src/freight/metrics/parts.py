@@ -115,9 +115,17 @@ def word_source(
     pooling_name: str = "mean",
     sentences: bool = False,
     punctuation: bool = True,
+    map_unknown: bool = False,
 ) -> TextSource:
-    """A source of words; `lang` says how texts are split into words where vectors are static."""
-    options = {"lang": lang, "sentences": sentences} if is_static(encoder_name) else {}
+    """A source of words; `lang` says how texts are split into words where vectors are static.
+
+    With `map_unknown` words that a file of vectors lacks become its word `unk`, if it has that.
+    """
+    options: dict[str, Any] = {}
+    if is_static(encoder_name):
+        options = {"lang": lang, "sentences": sentences}
+        if map_unknown and str(encoder_name).startswith("static:"):
+            options["unknown"] = "auto"
     chosen = encoder(encoder_name, **options)
     words = source(chosen, layer, mass=mass, idf=idf, pooling_name=pooling_name)
     return replace(words, units=drop_marks(which, punctuation))

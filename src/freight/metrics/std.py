@@ -79,6 +79,13 @@ def std(
             " the authors' code, or takes part in the transport, as in the paper."
         ),
     ] = "stays",
+    unknown: Annotated[
+        Literal["unk", "dropped"],
+        Field(
+            description="Whether words without a vector become the word unk where a file of vectors"
+            " has it, as in the authors' code, or are dropped."
+        ),
+    ] = "unk",
     tags: TagPipeline = None,
     tag: TagKind = "pos",
     tag_share: TagShare = 0.1,
@@ -90,7 +97,9 @@ def std(
     By default as the authors' code computes it: mass that both texts put on the same n-gram stays
     in place, so that word order never affects shared n-grams, and the centroid averages a text's
     n-grams, repeats included. `preset="paper"` solves the linear program as the paper writes it,
-    and averages the set of n-grams. With `lang="characters"` the n-grams are of characters.
+    and averages the set of n-grams. A word without a vector becomes the word `unk` where the
+    vectors have it, again as in the code, and is dropped elsewhere. With `lang="characters"` the
+    n-grams are of characters.
     """
     from freight.metrics.parts import (
         Blend,
@@ -108,7 +117,9 @@ def std(
     if short > long:
         raise InvalidInput(f"short={short} and long={long} of std: short must not exceed long")
     kind, idf = MASSES[mass]
-    plain = word_source(encoder, layer, lang, idf=idf, punctuation=punctuation)
+    plain = word_source(
+        encoder, layer, lang, idf=idf, punctuation=punctuation, map_unknown=unknown == "unk"
+    )
     words = add_tags(plain, tags, tag, tag_share, apart=True)
     parts = tuple(
         Metric(
