@@ -205,8 +205,8 @@ def test_ctrl_c_says_how_to_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch)
         _, printed = process.communicate()
     assert process.returncode == 130
     assert len(list((folder / "out").glob("shard-*"))) == 3
-    expected = f"of 5 shards in out/; go on with  freight {' '.join(arguments)} --resume"
-    assert printed.strip().splitlines()[-1] == f"freight: stopped with 3 {expected}"
+    expected = f"of 45 segments in out/; go on with  freight {' '.join(arguments)} --resume"
+    assert printed.strip().splitlines()[-1] == f"freight: stopped with 30 {expected}"
     assert "Traceback" not in printed
     assert run(monkeypatch, *arguments, "--resume") == 0
     assert run(monkeypatch, "score", *inputs, "-o", "undisturbed/", *SCORING) == 0

@@ -77,6 +77,25 @@ def test_there_and_back(
     assert first["raters"] == {"rater1": 1, "rater2": 2, "rater3": 1}
 
 
+def test_texts_that_look_like_formulas_come_back_as_they_were(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["=1+1", "'=1+1", "-a", "a b", "@c"]
+    rows = [{"hyp": text, "ref": f"+{text}", "system": "=s"} for text in texts]
+    Path("texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ["texts.jsonl", "-n", "5", "-o", "sheet.csv", *HASHED, "--stratum", "random"]
+    assert run(monkeypatch, *arguments, "--escape") == 0
+    for name in ("sheet.csv", "sheet.key.csv"):
+        lines = csv.DictReader(Path(name).read_text("utf-8-sig").splitlines())
+        cells = [cell for row in lines for column, cell in row.items() if column != "score"]
+        assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
+    rated(folder / "sheet.csv")
+    assert run(monkeypatch, "--read", "sheet.csv", "-o", "rated.jsonl") == 0
+    back = [json.loads(line) for line in Path("rated.jsonl").read_text().splitlines()]
+    assert sorted(row["hyp"] for row in back) == sorted(texts)
+    assert {row["system"] for row in back} == {"=s"}
+
+
 def test_strata_of_ones_own(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -104,7 +123,7 @@ MISTAKES = {
     "metric": (["pairs.csv", "-o", "s.csv", "-m", "wrdscore"], "did you mean wrd-score"),
     "instructions": (
         ["pairs.csv", "-o", "s.csv", "--instructions", "no/how.txt"],
-        "there is no folder no for how.txt",
+        "there is no folder no to write how.txt in",
     ),
     "no csv": (["--read", "sheet.xlsx"], "save the sheet as CSV"),
     "no sheet": (["--read", "none.csv"], "there is no file none.csv"),

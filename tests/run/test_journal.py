@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from freight.errors import FreightError
+from freight.errors import FreightError, InvalidInput
 from freight.run.journal import Environment, Manifest, RunFolder, open_record, seal_record
 
 
@@ -45,6 +45,7 @@ def manifest(**fields: object) -> Manifest:
         metrics=[{"name": "emd", "columns": ["transport"], "signature": "emd|layers:3"}],
         shard=10,
         format="parquet",
+        escape=False,
         libraries={"numpy": "2"},
         device="CPU",
     )
@@ -77,6 +78,7 @@ def test_the_identity_is_that_of_the_scores() -> None:
         {"version": "1.1"},
         {"shard": 11},
         {"format": "csv"},
+        {"escape": True},
         {"metrics": []},
     ]
     for other in changed:
@@ -90,6 +92,7 @@ def test_the_identity_is_that_of_the_scores() -> None:
         ({"version": "1.1"}, "by freight 1.0, and this is 1.1"),
         ({"shard": 11}, "with 10 segments a shard, not 11"),
         ({"format": "csv"}, "as parquet, not csv"),
+        ({"escape": True}, "without --escape"),
         (
             {"metrics": [{"name": "emd", "columns": ["transport"], "signature": "emd|layers:4"}]},
             "with emd having layers:3, not layers:4",
@@ -106,7 +109,7 @@ def test_the_environment_names_the_libraries() -> None:
     assert sorted(environment.libraries) == ["numpy", "pyarrow", "torch"]
 
 
-def test_a_folder_keeps_a_second_run_out_and_removes_parts(tmp_path: Path) -> None:
+def test_a_folder_keeps_a_second_run_out(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "out")
     assert folder.names == set()
     with folder.lock():
@@ -114,10 +117,25 @@ def test_a_folder_keeps_a_second_run_out_and_removes_parts(tmp_path: Path) -> No
             pass
         folder.write_file("a", b"one")
         folder.append_line("a", b" two\n")
-        (folder.path / "b.part").touch()
         assert folder.names == {"a"}
-    with folder.lock():
-        assert not (folder.path / "b.part").exists()
     assert folder.read_file("a") == b"one two\n"
     assert folder.read_file("b") is None
     assert folder.file_digest("b") is None
+
+
+def test_unfinished_files_of_others_are_not_ours(tmp_path: Path) -> None:
+    folder, digits = RunFolder(tmp_path), "0123456789abcdef" * 2
+    ours = f"a.json.{digits}.part"
+    others = {"a.json.part", f"b.json.{digits}.part", f"a.json.{digits[1:]}.part", "thesis.part"}
+    for name in (ours, *others):
+        (tmp_path / name).touch()
+    assert folder.unfinished({"a.json"}) == {ours}
+    folder.remove_files([ours, "gone"])
+    assert folder.names == others
+
+
+def test_a_folder_that_is_refused_keeps_no_lock(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    with pytest.raises(InvalidInput), folder.lock():
+        raise InvalidInput("the folder is somebody else's")
+    assert not list(tmp_path.iterdir())

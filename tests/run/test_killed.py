@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from runs import Forker, content, forking, score, wait_for, write_input
+from runs import SHARD, Forker, content, forking, score, wait_for, write_input
 
 KILLS = int(os.environ.get("FREIGHT_KILLS", "10"))
 COUNT = 80
@@ -90,7 +90,11 @@ def test_killed_runs_lose_double_and_reorder_nothing(tmp_path: Path) -> None:
     path, rng, log = write_input(tmp_path, COUNT), random.Random(0), Log()
     score(path, tmp_path / "undisturbed")
     expected = content(tmp_path / "undisturbed")
-    ways: list[tuple[bool, dict[str, Any]]] = [(False, {}), (True, {}), (True, {"workers": 2})]
+    ways: list[tuple[bool, dict[str, Any]]] = [
+        (False, {}),
+        (True, {"checkpoint": 0.0, "shard": SHARD}),
+        (True, {"workers": 2, "checkpoint": 0.0}),
+    ]
     with forking() as forker:
         number = 0
         while log.kills < KILLS:

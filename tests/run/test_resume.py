@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 
 import freight
+from freight.core.pipeline import ChunkSize
 from freight.core.result import Column, Result
-from freight.core.scorers import Refs
+from freight.core.scorers import PipelineScorer, Refs
 from freight.data import Corpus
 from freight.errors import FreightError, InvalidInput
 from freight.run import local
 from freight.run.journal import RunFolder
+from freight.run.resume import scored_segments
 from freight.run.shards import FinishedShard, Shard, ShardTask
-from runs import SHARD, SMALL_CHUNKS, content, metrics, rows, score, write_input
+from runs import SHARD, SMALL_CHUNKS, WrappedScorer, content, metrics, rows, score, write_input
 
 COUNT = 25
 
@@ -67,8 +69,12 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[Faults]:
     monkeypatch.undo()
 
 
+@pytest.mark.parametrize("options", [{}, {"checkpoint": 0.0, "chunk": ChunkSize(pairs=7)}])
 def test_a_crash_at_every_step_to_the_disk(
-    undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path, faults: Faults
+    undisturbed: tuple[Path, dict[str, bytes]],
+    tmp_path: Path,
+    faults: Faults,
+    options: dict[str, Any],
 ) -> None:
     path, expected = undisturbed
     step = 0
@@ -76,7 +82,7 @@ def test_a_crash_at_every_step_to_the_disk(
         output = tmp_path / f"out{step}"
         faults.arm(step, Crash())
         try:
-            score(path, output)
+            score(path, output, **options)
             break
         except Crash:
             faults.arm(-1, Crash())
@@ -168,6 +174,125 @@ def test_only_what_is_missing_is_scored(
         (tmp_path / f"out/shard-0000{number}.parquet").unlink()
     score(path, tmp_path / "out", resume=True)
     assert asked == [0, 1, 2, 0, 2]
+    assert content(tmp_path / "out") == expected
+
+
+class Stopped(Exception):
+    """The run is killed."""
+
+
+class Stopping(WrappedScorer):
+    """A scorer that counts the texts that it scores, and stops the run at some chunk."""
+
+    def __init__(self, inner: PipelineScorer, at: int) -> None:
+        super().__init__(inner)
+        self.at, self.texts = at, 0
+
+    def score(self, hyps: Sequence[str], refs: Refs) -> Result:
+        result = super().score(hyps, refs)
+        self.texts += len(hyps)
+        return result
+
+    def before_scoring(self) -> None:
+        if self.calls == self.at:
+            raise Stopped
+
+
+def _stopping(at: int) -> tuple[Stopping, list[Any]]:
+    yisi, bleu = metrics()
+    scorer = Stopping(bleu, at)
+    return scorer, [yisi, scorer]
+
+
+@pytest.mark.parametrize("shard", [10, 1000])
+@pytest.mark.parametrize("checkpoint", [0.0, 1e9])
+def test_a_killed_run_goes_on_within_a_shard(tmp_path: Path, shard: int, checkpoint: float) -> None:
+    path = write_input(tmp_path, COUNT)
+    sizes: dict[str, Any] = {"shard": shard, "chunk": SMALL_CHUNKS}
+    score(path, tmp_path / "undisturbed", shard=shard)
+    _, several = _stopping(at=3)
+    with pytest.raises(Stopped):
+        score(path, tmp_path / "out", metrics=several, checkpoint=checkpoint, **sizes)
+    kept = scored_segments(tmp_path / "out")
+    scorer, several = _stopping(at=0)
+    notes: list[str] = []
+    score(path, tmp_path / "out", metrics=several, resume=True, note=notes.append, **sizes)
+    assert content(tmp_path / "out") == content(tmp_path / "undisturbed")
+    lost = checkpoint > 0 and shard > COUNT
+    assert (kept[0] == 0) == lost
+    assert kept[1] == scorer.texts + kept[0] == COUNT
+    assert notes == [f"{tmp_path / 'out'} holds {kept[0]} of 25 segments; going on"]
+
+
+def test_a_damaged_part_of_a_shard_is_scored_again(tmp_path: Path) -> None:
+    path, expected = write_input(tmp_path, COUNT), tmp_path / "undisturbed"
+    sizes: dict[str, Any] = {"shard": 1000, "chunk": SMALL_CHUNKS, "checkpoint": 0.0}
+    score(path, expected, shard=1000)
+    for line in range(2):
+        output = tmp_path / f"out{line}"
+        with pytest.raises(Stopped):
+            score(path, output, metrics=_stopping(at=4)[1], **sizes)
+        (file,) = output.glob("partial-*")
+        lines = file.read_bytes().splitlines(keepends=True)
+        lines[line] = lines[line].replace(b"0", b"1", 1)
+        file.write_bytes(b"".join(lines))
+        rows = scored_segments(output)[0]
+        assert (rows == 0) == (line == 0)
+        score(path, output, resume=True, **sizes)
+        assert content(output) == content(expected)
+
+
+def test_a_worker_that_begins_a_shard_again_repeats_rows(tmp_path: Path) -> None:
+    path, output = write_input(tmp_path, COUNT), tmp_path / "out"
+    sizes: dict[str, Any] = {"shard": 1000, "checkpoint": 0.0}
+    lines: list[bytes] = []
+    for pairs in (16, 8):
+        chunk = ChunkSize(pairs=pairs)
+        with pytest.raises(Stopped):
+            score(path, output, metrics=_stopping(at=3)[1], chunk=chunk, resume=True, **sizes)
+        lines.append((output / "partial-00000.jsonl").read_bytes())
+        (output / "partial-00000.jsonl").unlink()
+    (output / "partial-00000.jsonl").write_bytes(lines[0] + lines[1])
+    rows = scored_segments(output)[0]
+    (output / "partial-00000.jsonl").write_bytes(lines[1])
+    assert rows == scored_segments(output)[0] > 0
+    score(path, output, resume=True, **sizes)
+    score(path, tmp_path / "undisturbed", shard=1000)
+    assert content(output) == content(tmp_path / "undisturbed")
+
+
+def test_resumption_says_what_there_is(tmp_path: Path) -> None:
+    path, output, notes = write_input(tmp_path, COUNT), tmp_path / "out", list[str]()
+    score(path, output, resume=True, note=notes.append)
+    (output / "shard-00001.parquet").unlink()
+    score(path, output, resume=True, note=notes.append)
+    score(path, output, resume=True, note=notes.append)
+    assert notes == [
+        f"{output} holds no earlier run; a new one begins",
+        f"{output} holds 15 of 25 segments; going on; 1 damaged or missing shard is scored again",
+        f"{output} holds 25 of 25 segments; nothing is left to score",
+    ]
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_unfinished_files_of_others_are_left_alone(tmp_path: Path, resume: bool) -> None:
+    path = write_input(tmp_path, 5)
+    names = {"download.part", f"scores.csv.{'0' * 32}.part"}
+    (tmp_path / "mine").mkdir()
+    for name in names:
+        (tmp_path / "mine" / name).write_text("a part")
+    message = r"holds download\.part; name another" if resume else "is not empty"
+    with pytest.raises(InvalidInput, match=message):
+        score(path, tmp_path / "mine", resume=resume)
+    assert {file.name for file in (tmp_path / "mine").iterdir()} == names
+
+
+def test_what_a_killed_run_was_writing_is_removed(tmp_path: Path) -> None:
+    path = write_input(tmp_path, COUNT)
+    score(path, tmp_path / "out")
+    expected = content(tmp_path / "out")
+    (tmp_path / "out" / f"shard-00001.parquet.{'0' * 32}.part").touch()
+    score(path, tmp_path / "out", resume=True)
     assert content(tmp_path / "out") == expected
 
 

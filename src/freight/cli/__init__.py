@@ -1,8 +1,10 @@
 """The command line: one file per command; torch is imported only when a command needs it."""
 
 import os
+import signal
 import sys
 import warnings
+from contextlib import suppress
 from functools import partial
 from typing import Annotated
 
@@ -51,13 +53,12 @@ def main() -> None:
     """Run a command; an error that the user can correct is one line and exit status 1."""
     warnings.formatwarning = _format_warning
     try:
-        run = partial(app, prog_name="freight")
-        if os.environ.get("_FREIGHT_COMPLETE") == "complete_bash":
-            in_bash(run)
-        else:
-            run()
+        _run_command()
     except FreightError as error:
         typer.echo(f"freight: {error}", err=True)
+        sys.exit(1)
+    except BrokenPipeError:  # whoever reads what is printed has seen enough
+        _discard_output()
         sys.exit(1)
     except KeyboardInterrupt:
         typer.echo("freight: stopped", err=True)
@@ -66,6 +67,9 @@ def main() -> None:
         from freight.metrics.extensions import blame
 
         mistake = blame(error)
+        if mistake is None and isinstance(error, OSError):  # a full disk, for instance
+            mistake = f"{error.filename or 'standard output'}: {error.strerror or error}"
+            _discard_output()
         if mistake is None:
             raise
         typer.echo(f"freight: {mistake}", err=True)
@@ -86,6 +90,33 @@ def _format_warning(
 
 
 _DEFAULT_FORMAT = warnings.formatwarning
+
+
+def _run_command() -> None:
+    run = partial(app, prog_name="freight")
+    with suppress(ValueError):  # only the main thread may take signals
+        signal.signal(signal.SIGTERM, _stop)
+    try:
+        if os.environ.get("_FREIGHT_COMPLETE") == "complete_bash":
+            in_bash(run)
+        else:
+            run()
+    finally:
+        with suppress(ValueError):
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        sys.stdout.flush()  # here, where an error can still be reported
+
+
+def _discard_output() -> None:
+    """Let what is still to be printed go nowhere, so that ending does not fail again."""
+    with suppress(OSError, ValueError):  # a test's standard output has no number
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _stop(number: int, frame: object) -> None:
+    """End as by Ctrl-C, so that unfinished files are removed; a second signal ends at once."""
+    signal.signal(number, signal.SIG_DFL)
+    sys.exit(128 + number)
 
 
 def _print_version(wanted: bool) -> None:

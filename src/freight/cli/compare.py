@@ -107,10 +107,11 @@ def compare_command(
     """
     if output.form is not None and output.form not in PRINTED:
         raise InvalidInput(f"--format {output.form}; there is {', '.join(PRINTED)}")
+    given_files = ScoringInput(*files.sides(), table)
     score_files(
-        ScoringInput(*files.sides(), table),
+        given_files,
         MetricChoice(metrics.names, settings, encoder),
-        Outputs.of(output.output or [], printing),
+        Outputs.of(output.output or [], printing, given_files),
         Presentation.of(output.form, printing, intervals, tests),
         several=True,
     )

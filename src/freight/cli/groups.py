@@ -207,6 +207,7 @@ class PrintOptions:
     panel: ClassVar = "Output"
 
     as_json: options.AsJson = False
+    escape: options.Escape = False
     width: Annotated[
         int, typer.Option("-w", "--width", min=0, max=15, help="Number of decimals.")
     ] = 4

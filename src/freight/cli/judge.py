@@ -18,6 +18,7 @@ from freight.cli.groups import (
 )
 from freight.cli.options import DEFAULT, SelectedMetric, parse_conditions, parse_scale
 from freight.cli.results import progress_bar
+from freight.data.output import check_inputs, check_path
 from freight.data.wmt import is_score_file
 from freight.errors import InvalidInput
 
@@ -110,6 +111,7 @@ def judge_command(
     """
     for path in output.output or ():
         _check_output(path)
+    check_inputs(output.output or (), [*judgements.data, *metrics.stored])
     import freight
     from freight.core.scorers import adapt
     from freight.judge import ScoreCache
@@ -163,7 +165,7 @@ def _references(sets: "list[Judgements]", lang: str | None) -> Iterator[str]:
 
 def _check_output(path: Path) -> None:
     from freight.report.export import ENDINGS
-    from freight.report.files import check_page, check_path
+    from freight.report.files import check_page
 
     if path.suffix in (".html", ".htm"):
         check_page(path)

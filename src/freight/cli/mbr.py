@@ -19,6 +19,7 @@ from freight.cli.options import (
     wanted_metrics,
 )
 from freight.cli.results import progress_bar
+from freight.data.output import check_inputs
 from freight.data.tables import TableWriter, check_ending
 from freight.errors import InvalidInput
 
@@ -78,6 +79,7 @@ class ChoiceOutput:
     matrix: Annotated[
         bool, typer.Option("--matrix", help="In .jsonl: also the score of every pair.")
     ] = False
+    escape: options.Escape = False
 
 
 @grouped
@@ -93,7 +95,7 @@ def mbr_command(
     compare them with and weights of these; in plain text a candidate is a line, and an empty line
     ends a list. Without -o the chosen texts are printed, one per line.
     """
-    _check_output(output)
+    _check_output(output, given_lists.candidates)
     encoder.set_threads()
     from freight.data.candidates import CandidateFile
     from freight.run.decoding import decode, fit_to_lists
@@ -106,15 +108,17 @@ def mbr_command(
         if output.output is None:
             _print_texts(choices)
             return
-        with TableWriter(output.output, {scorer.name: scorer.signature}) as writer:
+        notes = {scorer.name: scorer.signature}
+        with TableWriter(output.output, notes, output.escape) as writer:
             while part := list(islice(choices, _ROWS_PER_WRITE)):
                 writer.write(_columns(part, output))
 
 
-def _check_output(output: ChoiceOutput) -> None:
+def _check_output(output: ChoiceOutput, candidates: str) -> None:
     path = output.output
     if path is not None:
         check_ending(path)
+        check_inputs([path], [candidates])
     if (output.utilities or output.matrix) and (path is None or path.suffix != ".jsonl"):
         raise InvalidInput(
             "--utilities and --matrix need a file that holds lists; write -o out.jsonl"
@@ -142,7 +146,7 @@ def _print_texts(choices: "Iterable[Choice]") -> None:
                 f"{choice.text[:40]!r} has a line break in it, which a line cannot hold; write"
                 " -o out.jsonl"
             )
-        print(choice.text)
+        print(choice.text.encode("utf-8", "replace").decode())
 
 
 def _columns(part: "list[Choice]", output: ChoiceOutput) -> dict[str, list[Any]]:

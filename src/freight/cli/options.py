@@ -91,6 +91,10 @@ Statistic = Annotated[
         ),
     ),
 ]
+Escape = Annotated[
+    bool,
+    typer.Option("--escape", help="In .csv .tsv: ' before a text that begins with = + - or @."),
+]
 Cache = Annotated[bool, typer.Option("--cache", help="Remember vectors on disk.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="On the CPU; default: all.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed draws the same.")]
@@ -131,7 +135,7 @@ def parse_settings(settings: list[str]) -> dict[str, Any]:
             raise InvalidInput(f"--set {item} lacks a value; write --set {item}=0.5")
         try:
             parsed[name] = json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             parsed[name] = float(value) if value in ("inf", "-inf") else value
     return parsed
 

@@ -6,6 +6,7 @@ where something needs them. Progress bars are here too.
 
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -256,6 +257,20 @@ def progress_bar(total: int | None, label: str = "scoring") -> "Iterator[Progres
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=total)
         yield lambda count: bar.advance(task, count)
+
+
+class Stopwatch:
+    """Seconds by stage."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        """Note that a stage has ended."""
+        now = time.perf_counter()
+        self.laps[stage] = round(now - self._last, 3)
+        self._last = now
 
 
 WMT_FORMATS = tuple(COLUMNS)

@@ -9,7 +9,7 @@ import typer
 from freight.cli import completion, options
 from freight.cli.groups import SettingOptions, grouped
 from freight.cli.options import parse_conditions, parse_scale, parse_settings, wanted_metrics
-from freight.errors import InvalidInput
+from freight.data.output import check_inputs, check_path, write_whole
 
 if TYPE_CHECKING:
     from freight.data.judgements import Judgements
@@ -79,6 +79,7 @@ class SheetOptions:
         ),
     ] = None
     raters: Annotated[int, typer.Option(min=1, help="Empty columns in the sheet.")] = 3
+    escape: options.Escape = False
     instructions: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write instructions for raters.")
     ] = None
@@ -117,18 +118,19 @@ def sample_command(draws: DrawOptions, strata: StratumMetric, sheet: SheetOption
 
     check_sheet(sheet.output)
     instructions = sheet.instructions
-    if instructions is not None and not instructions.parent.is_dir():
-        raise InvalidInput(f"there is no folder {instructions.parent} for {instructions.name}")
+    if instructions is not None:
+        check_path(instructions)
+        check_inputs([sheet.output, instructions], [draws.data])
     ranges = [Stratum.parse(text) for text in draws.stratum or ()] or list(WRD_SCORE)
     low, high = parse_scale(sheet.scale) or (0.0, 10.0)
     conditions = parse_conditions(draws.where or [])
     texts = read_judgements(draws.data, human=(), where=conditions, encoding=draws.encoding)
     scores, rouge = _scores(texts, strata, ranges)
     drawn = draw_sample(texts, scores, draws.count, ranges, rouge, draws.seed, draws.fill)
-    write_sheet(sheet.output, texts, drawn, scores, sheet.raters)
+    write_sheet(sheet.output, texts, drawn, scores, sheet.raters, sheet.escape)
     if instructions is not None:
         text = INSTRUCTIONS.format(low=low, high=high, middle=(low + high) / 2)
-        instructions.write_text(text, encoding="utf-8")
+        write_whole(instructions, text.encode())
     _show_sample(sheet.output, drawn, ranges)
 
 
@@ -167,10 +169,11 @@ def _show_sample(output: Path, drawn: "Sample", strata: "list[Stratum]") -> None
 def _read_back(
     path: Path, output: Path | None, scale: tuple[float, float] | None, encoding: str
 ) -> None:
-    from freight.judge.annotation import rater_agreement, read_sheet, write_rated
+    from freight.judge.annotation import key_path, rater_agreement, read_sheet, write_rated
 
     sheet = read_sheet(path, scale, encoding)
     if output is not None:
+        check_inputs([output], [path, key_path(path)])
         write_rated(output, sheet)
     _show_raters(sheet, rater_agreement(sheet.ratings) if len(sheet.raters) > 1 else None)
     if output is not None:

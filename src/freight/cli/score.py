@@ -7,7 +7,6 @@ goes from these to the printed table. `score_into_folder` is the same for a run 
 import json
 import shlex
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -36,6 +35,7 @@ from freight.cli.options import SelectedMetric, given
 from freight.cli.results import (
     WMT_FORMATS,
     ScoreSummary,
+    Stopwatch,
     WmtOptions,
     print_notes,
     progress_bar,
@@ -46,6 +46,7 @@ from freight.cli.results import (
 from freight.data import Corpus
 from freight.data.corpus import RowOrigins
 from freight.data.languages import vocabulary_note
+from freight.data.output import check_inputs
 from freight.data.tables import TableWriter, check_ending
 from freight.data.wmt import WmtTask
 from freight.errors import InvalidInput
@@ -141,6 +142,12 @@ class FolderOptions:
     shard: Annotated[
         int | None, typer.Option("--shard", min=1, help="Segments per file. Default: 20000.")
     ] = None
+    checkpoint: Annotated[
+        float | None,
+        typer.Option(
+            min=0, metavar="SECONDS", help="Keep what is scored of a file so often. Default: 30."
+        ),
+    ] = None
     workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one per GPU.")] = (
         None
     )
@@ -164,7 +171,7 @@ class FolderOptions:
         folder = next((one for one in outputs if one.endswith("/") or Path(one).is_dir()), None)
         if folder is None:
             for name, value in {**vars(self), "format": form}.items():
-                if value:
+                if value is not None and value is not False:
                     wrong = next(iter(outputs), "out")
                     raise InvalidInput(f"--{name} is for runs into a folder; write -o {wrong}/")
             return None
@@ -175,10 +182,9 @@ class FolderOptions:
             raise InvalidInput(f"--engine {engine}; there is {', '.join(ENGINES)}")
         if self.address is not None and engine != "ray":
             raise InvalidInput("--address is that of a Ray cluster; say --engine ray too")
-        chosen = given(shard=self.shard, workers=self.workers, address=self.address)
-        return FolderRun(
-            Path(folder), engine, form or SHARD_FORMATS[0], {"resume": self.resume, **chosen}
-        )
+        sizes = given(shard=self.shard, checkpoint=self.checkpoint, workers=self.workers)
+        chosen = {"resume": self.resume, **sizes, **given(address=self.address)}
+        return FolderRun(Path(folder), engine, form or SHARD_FORMATS[0], chosen)
 
 
 @dataclass(frozen=True)
@@ -215,13 +221,15 @@ class Outputs:
     pages: list[Path] = field(default_factory=list)
     as_json: bool = False
     explain: int = 10
+    escape: bool = False
     wmt: WmtTask | None = None
     wmt_folder: Path = Path()
 
     @classmethod
-    def of(cls, paths: Sequence[str], printing: PrintOptions) -> "Outputs":
+    def of(cls, paths: Sequence[str], printing: PrintOptions, inputs: "ScoringInput") -> "Outputs":
         """Tables and pages by their endings; they are checked before any work."""
         every = [Path(path) for path in paths]
+        check_inputs(every, [*inputs.hyps, *inputs.refs])
         pages = [path for path in every if path.suffix in (".html", ".htm")]
         tables = [path for path in every if path not in pages]
         for path in tables:
@@ -231,7 +239,7 @@ class Outputs:
 
             for path in pages:
                 check_page(path)
-        return cls(tables, pages, printing.as_json, printing.explain)
+        return cls(tables, pages, printing.as_json, printing.explain, printing.escape)
 
     @property
     def need_segments(self) -> bool:
@@ -273,11 +281,11 @@ def score_command(
     given_files = ScoringInput(hyps, refs, table, wmt.language_pair)
     run = folder.run(outputs, None if presentation.form else output.form)
     if run is None:
-        score_files(given_files, choice, Outputs.of(outputs, printing), presentation)
+        score_files(given_files, choice, Outputs.of(outputs, printing, given_files), presentation)
         return
     if presentation.needs_scores:
         raise InvalidInput(f"{run.path}/ is a run into a folder, which keeps no scores in memory")
-    score_into_folder(given_files, choice, run, printing.as_json)
+    score_into_folder(given_files, choice, run, printing)
 
 
 def score_files(
@@ -308,7 +316,7 @@ def score_files(
         watch.lap("fit")
         signatures = [metric.signature for metric in metrics]
         summary = ScoreSummary(requested, signatures, presentation, origins, outputs.need_segments)
-        _score_corpus(requested, metrics, corpus, outputs.tables, summary)
+        _score_corpus(requested, metrics, corpus, outputs, summary)
         watch.lap("score")
         for metric in summary.lacking_vocabulary:
             note = vocabulary_note(metric.parts[0].encoder.identity, corpus.references())
@@ -339,7 +347,7 @@ def _score_corpus(
     requested: list[SelectedMetric],
     metrics: "list[PipelineScorer]",
     corpus: Corpus,
-    tables: list[Path],
+    outputs: Outputs,
     summary: ScoreSummary,
 ) -> None:
     """Score chunk by chunk into the tables and the summary."""
@@ -349,7 +357,8 @@ def _score_corpus(
     with ExitStack() as stack:
         progress = stack.enter_context(progress_bar(len(corpus)))
         notes = {metric.name: metric.signature for metric in metrics}
-        writers = [stack.enter_context(TableWriter(path, notes)) for path in tables]
+        tables = [TableWriter(path, notes, outputs.escape) for path in outputs.tables]
+        writers = [stack.enter_context(table) for table in tables]
         for results in freight.score_stream(metrics, corpus, progress):
             if writers:
                 from freight.run.shards import row_names, table_columns
@@ -378,9 +387,9 @@ def _write_pages(
 
 
 def score_into_folder(
-    files: ScoringInput, choice: MetricChoice, run: FolderRun, as_json: bool
+    files: ScoringInput, choice: MetricChoice, run: FolderRun, printing: PrintOptions
 ) -> None:
-    """Score into a folder of shards and print the summary; Ctrl-C prints how to continue."""
+    """Score into a folder of shards and print the summary; when stopped, how to continue."""
     from freight.run import local, on_ray
 
     engine: Any = {"local": local, "ray": on_ray}[run.engine]
@@ -395,25 +404,27 @@ def score_into_folder(
                     ending=f".{run.form}",
                     columns=[one.columns for one in requested],
                     progress=progress,
+                    note=lambda line: typer.echo(f"freight: {line}", err=True),
+                    escape=printing.escape,
                     **run.arguments,
                     **given(threads=choice.encoder.threads),
                 )
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, SystemExit) as stop:
                 _print_how_to_resume(run.path)
-    _show_run(requested, done, as_json)
+                raise typer.Exit(getattr(stop, "code", 130)) from None
+    _show_run(requested, done, printing.as_json)
 
 
 def _print_how_to_resume(folder: Path) -> None:
-    from freight.run.resume import finished_shards
+    from freight.run.resume import scored_segments
 
-    ready, every = finished_shards(folder)
+    ready, every = scored_segments(folder)
     command = shlex.join(["freight", *(part for part in sys.argv[1:] if part != "--resume")])
     typer.echo(
-        f"freight: stopped with {ready} of {every} shards in {folder}/; go on with"
+        f"freight: stopped with {ready:,} of {every:,} segments in {folder}/; go on with"
         f"  {command} --resume",
         err=True,
     )
-    raise typer.Exit(130)
 
 
 def _show_run(requested: list[SelectedMetric], run: "Run", as_json: bool) -> None:
@@ -426,17 +437,3 @@ def _show_run(requested: list[SelectedMetric], run: "Run", as_json: bool) -> Non
     flags, signatures = [one.flags for one in outcomes], [one.signature for one in outcomes]
     print_notes(run.segments, requested, flags, signatures)
     console.print(f"{len(run.files)} shards in {run.folder}/", highlight=False)
-
-
-class Stopwatch:
-    """Seconds by stage."""
-
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, stage: str) -> None:
-        """Note that a stage has ended."""
-        now = time.perf_counter()
-        self.laps[stage] = round(now - self._last, 3)
-        self._last = now

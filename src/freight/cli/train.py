@@ -1,5 +1,6 @@
 """`freight train cooccurrence` and `freight train word2vec`: word vectors of your own texts."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -12,6 +13,7 @@ from freight.cli import options
 from freight.cli.completion import among
 from freight.cli.groups import grouped
 from freight.cli.results import progress_bar
+from freight.data.output import check_inputs
 
 if TYPE_CHECKING:
     from freight.learn import PackedCorpus, WordVectors
@@ -123,6 +125,8 @@ def _read_corpus(texts: CorpusOptions, output: Path) -> "PackedCorpus":
     from freight.learn.word_vectors import check_ending
 
     check_ending(output)
+    provenance = output.with_name(f"{output.name}.json")
+    check_inputs([output, provenance], _named_files(texts.paths, texts.glob))
     with progress_bar(None, "reading") as progress:
         return read_corpus(
             texts.paths,
@@ -134,6 +138,12 @@ def _read_corpus(texts: CorpusOptions, output: Path) -> "PackedCorpus":
             encoding=texts.encoding,
             progress=progress,
         )
+
+
+def _named_files(paths: list[str], glob: str) -> Iterator[Path]:
+    """The files that are named, and those of a folder that are read."""
+    for path in (Path(name).expanduser() for name in paths):
+        yield from path.rglob(glob) if path.is_dir() else [path]
 
 
 def _save_vectors(corpus: "PackedCorpus", vectors: "WordVectors", output: Path) -> None:

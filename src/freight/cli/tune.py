@@ -22,6 +22,7 @@ from freight.cli.options import (
     split_column,
     wanted_metrics,
 )
+from freight.data.output import check_inputs
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ def tune_command(
     """
     for path in output.paths:
         _check_output(path)
+    check_inputs(output.paths, [*data.train, *(data.test or [])])
     if data.folds not in (None, "lang_pair"):
         raise InvalidInput(f"--folds {data.folds}; there is lang_pair")
     import freight

@@ -1,6 +1,7 @@
 """Writing tables: JSON lines, CSV, TSV or Parquet, by the ending of the name.
 
-A table is written piece by piece beside its place, and appears there whole or not at all.
+A table is written piece by piece, and appears whole or not at all. On request a text that a
+spreadsheet would take for a formula is escaped in CSV and TSV.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol
 
+from freight.data.output import check_path, open_output
 from freight.errors import InvalidInput
 
 Columns = Mapping[str, Sequence[Any]]
@@ -23,33 +26,36 @@ def check_ending(path: Path) -> None:
     """Refuse, before any work, a path that cannot be written."""
     if path.suffix not in FORMATS:
         raise InvalidInput(f"{path} ends in none of {' '.join(FORMATS)}; a folder ends in /")
-    if not path.parent.is_dir():
-        raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
+    check_path(path)
 
 
-def encode_table(ending: str, notes: Mapping[str, str], columns: Columns) -> bytes:
+def encode_table(
+    ending: str, notes: Mapping[str, str], columns: Columns, escape: bool = False
+) -> bytes:
     """The bytes of a file with the whole table; equal tables give equal bytes."""
     stream = io.BytesIO()
-    writer = FORMATS[ending](stream, dict(notes))
+    writer = FORMATS[ending](stream, dict(notes), escape)
     writer.write(columns)
     writer.close()
     return stream.getvalue()
 
 
 class TableWriter:
-    """Writes a table piece by piece to a .part file, which is renamed at the end."""
+    """Writes a table piece by piece; the file is there when the context ends well."""
 
-    def __init__(self, path: Path, notes: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, notes: Mapping[str, str], escape: bool = False) -> None:
         check_ending(path)
-        self._path, self._part = path, path.with_name(path.name + ".part")
-        self._stream = self._part.open("wb")
-        self._format: _Format = FORMATS[path.suffix](self._stream, dict(notes))
+        self._path, self._notes, self._escape = path, dict(notes), escape
+        self._stack = ExitStack()
 
     def write(self, columns: Columns) -> None:
         """Add rows, given as columns of equal length."""
         self._format.write(columns)
 
     def __enter__(self) -> TableWriter:
+        stream = self._stack.enter_context(open_output(self._path))
+        form: _Format = FORMATS[self._path.suffix](stream, self._notes, self._escape)
+        self._format = self._stack.enter_context(closing(form))
         return self
 
     def __exit__(
@@ -58,16 +64,11 @@ class TableWriter:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        with self._stream:
-            self._format.close()
-        if error is None:
-            self._part.replace(self._path)
-        else:
-            self._part.unlink(missing_ok=True)
+        self._stack.__exit__(kind, error, at)
 
 
 class _Format(Protocol):
-    def __init__(self, stream: BinaryIO, notes: dict[str, str]) -> None: ...
+    def __init__(self, stream: BinaryIO, notes: dict[str, str], escape: bool) -> None: ...
 
     def write(self, columns: Columns) -> None: ...
 
@@ -75,7 +76,7 @@ class _Format(Protocol):
 
 
 class _JsonLinesWriter:
-    def __init__(self, stream: BinaryIO, notes: dict[str, str]) -> None:
+    def __init__(self, stream: BinaryIO, notes: dict[str, str], escape: bool) -> None:
         self._stream = stream
 
     def write(self, columns: Columns) -> None:
@@ -85,20 +86,21 @@ class _JsonLinesWriter:
                 for name, value in zip(columns, row, strict=True)
             }
             line = json.dumps(record, ensure_ascii=False) + "\n"
-            self._stream.write(line.encode("utf-8"))
+            self._stream.write(line.encode("utf-8", "backslashreplace"))
 
     def close(self) -> None:
         """All rows are written already."""
 
 
 class _CsvWriter:
-    def __init__(self, stream: BinaryIO, notes: dict[str, str]) -> None:
-        self._stream = stream
+    def __init__(self, stream: BinaryIO, notes: dict[str, str], escape: bool) -> None:
+        self._stream, self._escape = stream, escape
         self._has_heading = False
 
     def write(self, columns: Columns) -> None:
         rows: list[Sequence[Any]] = [[_cell(x) for x in row] for row in _rows(columns)]
-        self._write_rows(rows if self._has_heading else [list(columns), *rows])
+        rows = rows if self._has_heading else [list(columns), *rows]
+        self._write_rows([list(map(escape_formula, row)) for row in rows] if self._escape else rows)
         self._has_heading = True
 
     def close(self) -> None:
@@ -107,7 +109,7 @@ class _CsvWriter:
     def _write_rows(self, rows: list[Sequence[Any]]) -> None:
         text = io.StringIO(newline="")
         csv.writer(text).writerows(rows)
-        self._stream.write(text.getvalue().encode("utf-8"))
+        self._stream.write(_encode(text.getvalue()))
 
 
 class _TsvWriter(_CsvWriter):
@@ -122,11 +124,11 @@ class _TsvWriter(_CsvWriter):
                     f"{bad[:40]!r} has a tab or a line break in it, which TSV cannot hold; write"
                     " .csv or .jsonl"
                 )
-            self._stream.write(("\t".join(cells) + "\n").encode("utf-8"))
+            self._stream.write(_encode("\t".join(cells) + "\n"))
 
 
 class _ParquetWriter:
-    def __init__(self, stream: BinaryIO, notes: dict[str, str]) -> None:
+    def __init__(self, stream: BinaryIO, notes: dict[str, str], escape: bool) -> None:
         self._stream, self._notes = stream, notes
         self._writer: Any = None
 
@@ -136,7 +138,9 @@ class _ParquetWriter:
 
         strings = pyarrow.list_(pyarrow.string())
         arrays = {
-            name: pyarrow.array(x, strings if x and isinstance(x[0], list) else None)
+            name: pyarrow.array(
+                list(map(_decodable, x)), strings if x and isinstance(x[0], list) else None
+            )
             for name, x in columns.items()
         }
         table = pyarrow.table(arrays).replace_schema_metadata(self._notes)
@@ -155,6 +159,31 @@ FORMATS: dict[str, type[_Format]] = {
     ".tsv": _TsvWriter,
     ".parquet": _ParquetWriter,
 }
+
+
+def _encode(text: str) -> bytes:
+    """The text in UTF-8; a lone surrogate, which it cannot encode, becomes a question mark."""
+    return text.encode("utf-8", "replace")
+
+
+def _decodable(cell: Any) -> Any:
+    return _encode(cell).decode() if isinstance(cell, str) else cell
+
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+
+
+def escape_formula(cell: Any) -> Any:
+    """A text that a spreadsheet would take for a formula, with ' in front; anything else as it is.
+
+    One that begins like an escaped text is escaped too, so that `unescape_formula` is exact.
+    """
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
+
+
+def unescape_formula(cell: str) -> str:
+    """The text before `escape_formula`."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def _rows(columns: Columns) -> Iterator[tuple[Any, ...]]:

@@ -28,6 +28,7 @@ import numpy as np
 
 from freight.data.files import is_typed, lines
 from freight.data.judgements import Judgements, Output, assemble, rating
+from freight.data.output import write_whole
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -337,9 +338,7 @@ def _write_lines(path: Path, rows: Iterable[str]) -> None:
         with gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as zipped:
             zipped.write(content)
         content = stream.getvalue()
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(content)
-    part.replace(path)
+    write_whole(path, content)
 
 
 def _number(score: float) -> str:

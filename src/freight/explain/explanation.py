@@ -19,6 +19,7 @@ import numpy as np
 
 from freight.core.flags import Flag
 from freight.core.result import Column
+from freight.data.output import check_path, write_whole
 from freight.errors import MissingPart
 from freight.transport.types import Array, Problem
 
@@ -52,7 +53,7 @@ class Drawable(ABC):
 
     def save(self, path: str | Path) -> None:
         """Write a file of the type that the path ends in: .html .json .png .svg .pdf."""
-        from freight.report.files import write_page, write_whole
+        from freight.report.files import write_page
 
         path = Path(path)
         check_output(path)
@@ -75,7 +76,7 @@ class Drawable(ABC):
 
 def check_output(path: Path) -> None:
     """Refuse a path that an explanation cannot be written to, before any work is done."""
-    from freight.report.files import check_page, check_path
+    from freight.report.files import check_page
 
     check_path(path, ENDINGS)
     if path.suffix == ".html":

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 from freight.core.pipeline import pair_up
 from freight.core.result import Column
 from freight.core.scorers import PipelineScorer
+from freight.data.output import write_whole
 from freight.errors import InvalidInput, MissingPart
 from freight.metrics import find_metric, load
 from freight.metrics.declaration import Declaration, Parameter
@@ -234,7 +235,7 @@ def write_module(folder: Path, name: str) -> Path:
     home = folder / about.slug
     home.mkdir(parents=True, exist_ok=True)
     for file, text in texts.items():
-        (home / file).write_text(text, encoding="utf-8")
+        write_whole(home / file, text.encode())
     return home
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ from scipy.stats import rankdata
 
 from freight.data.files import Row, rows
 from freight.data.judgements import Judgements, rating
-from freight.data.tables import TableWriter
+from freight.data.output import check_path, write_whole
+from freight.data.tables import TableWriter, escape_formula, unescape_formula
 from freight.errors import InvalidInput
 from freight.transport.types import Array
 
@@ -141,6 +143,7 @@ def _first_rows(judgements: Judgements) -> Array:
 
 ID, HYP, REF = "id", "hyp", "ref"
 KEY = ("id", "row", "lang_pair", "segment", "system", "score", "stratum", "texts")
+ESCAPED = "escaped"  # a column of the key, where texts are
 CRITERION = "score"
 INSTRUCTIONS = """\
 How to rate
@@ -183,11 +186,17 @@ def key_path(sheet: Path) -> Path:
 
 
 def write_sheet(
-    path: Path, judgements: Judgements, sample: Sample, scores: Array, raters: int = 3
+    path: Path,
+    judgements: Judgements,
+    sample: Sample,
+    scores: Array,
+    raters: int = 3,
+    escape: bool = False,
 ) -> None:
     """Write a sheet without systems and scores, and beside it the key with both.
 
-    Existing files are never overwritten: they may contain ratings.
+    Existing files are never overwritten: they may contain ratings. `escape` keeps spreadsheets from
+    running texts as formulas; `read_sheet` undoes it.
     """
     check_sheet(path)
     texts = [(judgements.hyps[row], judgements.refs[row]) for row in sample.rows]
@@ -199,16 +208,16 @@ def write_sheet(
         for number, (hyp, refs) in enumerate(texts, 1)
     ]
     heading = [ID, HYP, *names, *(f"rater{k}" for k in range(1, raters + 1))]
-    _write_csv(key_path(path), KEY, _key_rows(judgements, sample, scores))
-    _write_csv(path, heading, sheet)
+    key = [(*row, *[ESCAPED] * escape) for row in (KEY, *_key_rows(judgements, sample, scores))]
+    _write_csv(key_path(path), key[0], key[1:], escape)
+    _write_csv(path, heading, sheet, escape)
 
 
 def check_sheet(path: Path) -> None:
     """Refuse, before any work, a path where the sheet cannot be written."""
     if path.suffix != ".csv":
         raise InvalidInput(f"{path} does not end in .csv, as a sheet does")
-    if not path.parent.is_dir():
-        raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
+    check_path(path)
     for file in (path, key_path(path)):
         if file.exists():
             raise InvalidInput(f"{file} exists already; remove it, or choose another name")
@@ -230,12 +239,14 @@ def read_sheet(
         raise InvalidInput(
             f"{path} lacks rows, or one of the columns {ID}, {HYP}, {REF}; save it with commas"
         )
-    raters = [name for name in names if name not in (ID, HYP, *refs)]
+    raters, key_rows = [x for x in names if x not in (ID, HYP, *refs)], list(rows(key_path(path)))
+    if key_rows and ESCAPED in key_rows[0]:
+        table, key_rows = _unescape(table), _unescape(key_rows)
     ratings = _ratings(path, table, raters, scale)
     hyps = tuple(row[HYP] for row in table)
     several = tuple(tuple(row[n] for n in refs if row[n] or n in refs[:1]) for row in table)
     digests = [_text_digest(*texts) for texts in zip(hyps, several, strict=True)]
-    key, notes = _match_key(path, table, digests)
+    key, notes = _match_key(path, table, key_rows, digests)
     used = np.isfinite(ratings).sum(axis=0) > 0
     if not used.any():
         raise InvalidInput(f"{path} has no ratings yet")
@@ -284,12 +295,16 @@ def _text_digest(hyp: str, refs: Sequence[str]) -> str:
     return hashlib.sha256("\0".join(filter(None, words)).encode()).hexdigest()[:12]
 
 
-def _write_csv(path: Path, heading: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:
-    # With a byte order mark, which spreadsheets need.
-    with path.open("w", encoding="utf-8-sig", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(heading)
-        writer.writerows(lines)
+def _write_csv(
+    path: Path, heading: Sequence[str], lines: Iterable[Sequence[Any]], escape: bool
+) -> None:
+    text, rows = io.StringIO(newline=""), [heading, *lines]
+    csv.writer(text).writerows([map(escape_formula, row) for row in rows] if escape else rows)
+    write_whole(path, text.getvalue().encode("utf-8-sig", "replace"))  # spreadsheets need the mark
+
+
+def _unescape(table: list[Row]) -> list[Row]:
+    return [{name: unescape_formula(cell) for name, cell in row.items()} for row in table]
 
 
 def _ratings(
@@ -316,10 +331,10 @@ def _ratings(
 
 
 def _match_key(
-    path: Path, table: list[Row], digests: list[str]
+    path: Path, table: list[Row], key_rows: list[Row], digests: list[str]
 ) -> tuple[tuple[Row, ...], list[str]]:
     """The row of the key for each row of the sheet, whose texts must be the drawn ones."""
-    key = {row["id"]: row for row in rows(key_path(path))}
+    key = {row["id"]: row for row in key_rows}
     for number, (row, digest) in enumerate(zip(table, digests, strict=True), 1):
         if row[ID] not in key:
             raise InvalidInput(f"row {number} of {path}: id {row[ID]} is not in {key_path(path)}")

@@ -11,11 +11,9 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from uuid import uuid4
 
 import numpy as np
 from platformdirs import user_cache_path
@@ -25,6 +23,7 @@ from freight.core.pipeline import pair_up, score_stream
 from freight.core.result import Column, Result
 from freight.core.scorers import AdaptedScorer, PipelineScorer, Refs, Scorer, Signed, adapt
 from freight.data.judgements import Judgements
+from freight.data.output import PART, open_output
 from freight.data.wmt import Submission, read_scores
 from freight.errors import FreightError, InvalidInput
 from freight.transport.types import Array
@@ -210,21 +209,17 @@ class ScoreCache:
 
     def write(self, key: str, scores: SetScores) -> None:
         """Keep scores in a file that appears whole or not at all, other writers or not."""
-        part = self.folder / f"{uuid4().hex}.part"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with part.open("wb") as stream:
+            with open_output(self._path(key)) as stream:
                 np.savez_compressed(stream, **_arrays(scores))
-            part.replace(self._path(key))
-        except OSError as error:
-            with suppress(OSError):
-                part.unlink()
+        except (OSError, FreightError) as error:
             raise FreightError(f"scores cannot be kept in {self.folder}: {error}") from error
 
     @property
     def files(self) -> list[Path]:
         """All files of the cache, unfinished ones of killed runs included."""
-        return sorted(p for p in self.folder.glob("*") if p.suffix in (".npz", ".part"))
+        return sorted(p for p in self.folder.glob("*") if p.suffix in (".npz", PART))
 
     def clear(self) -> int:
         """Remove all files; returns how many bytes that freed."""

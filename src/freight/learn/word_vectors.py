@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from freight.core.types import Progress
+from freight.data.output import check_path, open_output, write_whole
 from freight.errors import InvalidInput, MissingPart, NotConverged
 from freight.learn.corpus import PackedCorpus
 from freight.transport.types import Array
@@ -209,16 +210,11 @@ class WordVectors:
         """
         path = Path(path)
         check_ending(path)
-        part = path.with_name(f"{path.name}.part")
         about = json.dumps(self.provenance, indent=1, ensure_ascii=False) + "\n"
-        try:
-            WRITERS[path.suffix](part, self, about)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        with open_output(path) as stream:
+            WRITERS[path.suffix](stream, self, about)
         if path.suffix != ".npz":
-            part.write_text(about, encoding="utf-8")
-            part.replace(path.with_name(f"{path.name}.json"))
+            write_whole(path.with_name(f"{path.name}.json"), about.encode())
 
 
 def provenance(method: str, options: dict[str, Any], corpus: dict[str, Any]) -> dict[str, Any]:
@@ -232,10 +228,7 @@ def provenance(method: str, options: dict[str, Any], corpus: dict[str, Any]) -> 
 
 def check_ending(path: Path) -> None:
     """Refuse a file that could not be written, before any work is done."""
-    if path.suffix not in WRITERS:
-        raise InvalidInput(f"{path} ends in none of {' '.join(WRITERS)}")
-    if not path.parent.is_dir():
-        raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
+    check_path(path, tuple(WRITERS))
     if path.suffix == ".kv":
         gensim_models()
 
@@ -249,40 +242,37 @@ def gensim_models() -> Any:
     return models
 
 
-def _write_gensim(path: Path, vectors: WordVectors, about: str) -> None:
+def _write_gensim(stream: BinaryIO, vectors: WordVectors, about: str) -> None:
     keyed = gensim_models().KeyedVectors(vectors.vectors.shape[1])
     keyed.add_vectors(list(vectors.words), vectors.vectors)
     keyed.lifecycle_events = None  # they would put the date into the file
-    keyed.save(str(path), separately=[])  # one file, so that its hash identifies all of it
+    keyed.save(stream)  # one file, so that its hash identifies all of it
 
 
-def _write_numpy(path: Path, vectors: WordVectors, about: str) -> None:
+def _write_numpy(stream: BinaryIO, vectors: WordVectors, about: str) -> None:
     longest = max(vectors.words, key=len)
     if len(longest) * len(vectors.words) > _NPZ_LETTERS:
         raise InvalidInput(
             f"{longest[:20]}... has {len(longest):,} letters, and an .npz gives every word as much"
             " room; write a .bin, or raise --min-count"
         )
-    with path.open("wb") as stream:
-        np.savez(stream, words=np.array(vectors.words), vectors=vectors.vectors, provenance=about)
+    np.savez(stream, words=np.array(vectors.words), vectors=vectors.vectors, provenance=about)
 
 
-def _write_binary(path: Path, vectors: WordVectors, about: str) -> None:
-    with path.open("wb") as stream:
-        stream.write(b"%d %d\n" % vectors.vectors.shape)
-        for word, vector in zip(vectors.words, vectors.vectors, strict=True):
-            stream.write(word.encode() + b" " + vector.tobytes() + b"\n")
+def _write_binary(stream: BinaryIO, vectors: WordVectors, about: str) -> None:
+    stream.write(b"%d %d\n" % vectors.vectors.shape)
+    for word, vector in zip(vectors.words, vectors.vectors, strict=True):
+        stream.write(word.encode() + b" " + vector.tobytes() + b"\n")
 
 
-def _write_text(path: Path, vectors: WordVectors, about: str) -> None:
+def _write_text(stream: BinaryIO, vectors: WordVectors, about: str) -> None:
     form = " ".join(["%.9g"] * vectors.vectors.shape[1])  # nine digits identify a float32
-    with path.open("w", encoding="utf-8", newline="\n") as stream:
-        stream.write(f"{len(vectors.words)} {vectors.vectors.shape[1]}\n")
-        for word, vector in zip(vectors.words, vectors.vectors, strict=True):
-            stream.write(f"{word} {form % tuple(vector)}\n")
+    stream.write(f"{len(vectors.words)} {vectors.vectors.shape[1]}\n".encode())
+    for word, vector in zip(vectors.words, vectors.vectors, strict=True):
+        stream.write(f"{word} {form % tuple(vector)}\n".encode())
 
 
-WRITERS: dict[str, Callable[[Path, WordVectors, str], None]] = {
+WRITERS: dict[str, Callable[[BinaryIO, WordVectors, str], None]] = {
     ".kv": _write_gensim,
     ".npz": _write_numpy,
     ".bin": _write_binary,

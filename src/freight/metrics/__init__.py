@@ -157,7 +157,7 @@ def read_preset(path: Path, metric: str) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidInput(f"the preset {path} cannot be read: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidInput(f"the preset {path} is not JSON") from None
     settings = content.get("settings") if isinstance(content, dict) else None
     if not isinstance(settings, dict) or "metric" not in content:
@@ -183,19 +183,20 @@ def read_preset(path: Path, metric: str) -> dict[str, Any]:
 
 def write_preset(path: Path, content: Mapping[str, Any]) -> None:
     """Write a metric, its settings, and how they were chosen, whole or not at all."""
+    from freight.data.output import write_whole
+
     check_preset(path)
-    part = path.with_name(path.name + ".part")
     text = json.dumps(json_value(content), indent=2, allow_nan=False)
-    part.write_text(text + "\n", encoding="utf-8")
-    part.replace(path)
+    write_whole(path, f"{text}\n".encode())
 
 
 def check_preset(path: Path) -> None:
     """Refuse a path that cannot be written to, before any work is done."""
+    from freight.data.output import check_path
+
     if path.suffix != ".json":
         raise InvalidInput(f"{path} does not end in .json")
-    if not path.parent.is_dir():
-        raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
+    check_path(path)
 
 
 def json_value(value: Any) -> Any:

@@ -13,8 +13,8 @@ import numpy as np
 from scipy import stats
 
 from freight.data.judgements import Judgements
+from freight.data.output import check_path, write_whole
 from freight.judge.study import Study
-from freight.report.files import check_path, write_whole
 from freight.report.formatting import Mark, Rows, latex, markdown
 from freight.report.tables import (
     higher_is_better,

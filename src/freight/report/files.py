@@ -1,4 +1,4 @@
-"""Output files: pages rendered from templates, and files written whole or not at all.
+"""Pages, rendered from templates.
 
 A page is one file with style, script and pictures inside; all text is escaped. Its content security
 policy lets the browser run our script alone and fetch nothing, whatever a text contains.
@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import sys
-from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from freight.data.output import check_path, write_whole
 from freight.errors import InvalidInput, MissingPart
 
 
@@ -51,14 +51,6 @@ def _environment() -> Any:
     )
 
 
-def check_path(path: Path, endings: Sequence[str] = ()) -> None:
-    """Refuse a path that cannot be written, before any work is done; no endings allow all."""
-    if endings and path.suffix not in endings:
-        raise InvalidInput(f"{path} ends in none of {' '.join(endings)}")
-    if not path.parent.is_dir():
-        raise InvalidInput(f"there is no folder {path.parent} to write {path.name} in")
-
-
 def check_page(path: Path) -> None:
     """Refuse a path that no page can be written to, and say which package is missing for pages."""
     if path.suffix not in (".html", ".htm"):
@@ -73,10 +65,3 @@ def write_page(page: str, path: Path) -> None:
     """Write a page; a lone surrogate, which UTF-8 cannot encode, becomes a question mark."""
     check_page(path)
     write_whole(path, page.encode("utf-8", "replace"))
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file under another name and rename it, so that no partial file is ever there."""
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(content)
-    part.replace(path)

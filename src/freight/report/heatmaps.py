@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from freight.data.output import check_path, open_output
 from freight.errors import MissingPart
 from freight.explain.comparison import Comparison
 from freight.explain.explanation import Explanation, View
-from freight.report.files import check_path
 from freight.report.formatting import brief, colour_level, flow_percent, number, shorten
 from freight.report.sankey import largest_value, relevant_units
 from freight.transport.types import Array
@@ -58,7 +58,9 @@ def plot(explanation: Explanation | Comparison, path: str | Path | None = None) 
         figure = _figure(blocks, fonts)
         if output is not None:
             metadata: Any = _UNDATED[output.suffix]
-            figure.savefig(output, dpi=160, bbox_inches="tight", metadata=metadata)
+            form: Any = {"format": output.suffix[1:], "metadata": metadata}
+            with open_output(output) as stream:
+                figure.savefig(stream, dpi=160, bbox_inches="tight", **form)
     return figure
 
 

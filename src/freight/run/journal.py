@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from errno import EINVAL, ENOTSUP
@@ -23,7 +24,8 @@ from typing import Any, NamedTuple
 
 from freight.core.scorers import PipelineScorer
 from freight.data import Corpus
-from freight.errors import FreightError
+from freight.data.output import PART, one_line_errors, write_whole
+from freight.errors import FreightError, InvalidInput
 
 _SEAL = "seal"
 
@@ -72,7 +74,7 @@ def _device_name() -> str:
 
 
 MANIFEST = "manifest.json"
-_IDENTITY = ("version", "input", "metrics", "shard", "format")
+_IDENTITY = ("version", "input", "metrics", "shard", "format", "escape")
 """The fields that decide on the scores and on the rows of each shard."""
 
 
@@ -90,6 +92,7 @@ class Manifest:
     metrics: list[dict[str, Any]]
     shard: int
     format: str
+    escape: bool
     libraries: dict[str, str]
     device: str
     fitted: str | None = None
@@ -102,6 +105,7 @@ class Manifest:
         metrics: Sequence[tuple[str, Sequence[str]]],
         shard: int,
         ending: str,
+        escape: bool,
         environment: Environment,
     ) -> Manifest:
         """The manifest of a new run of these metrics and columns; reads the input for digests."""
@@ -119,6 +123,7 @@ class Manifest:
             metrics=described,
             shard=shard,
             format=ending.removeprefix("."),
+            escape=escape,
             libraries=environment.libraries,
             device=environment.device,
         )
@@ -148,8 +153,14 @@ class Manifest:
 
     def shard_name(self, number: int) -> str:
         """The file name of a shard."""
-        width = max(5, len(str(self.shard_count)))
-        return f"shard-{number:0{width}d}.{self.format}"
+        return f"shard-{self._padded(number)}.{self.format}"
+
+    def partial_name(self, number: int) -> str:
+        """The file name of what is scored of a shard that is not finished."""
+        return f"partial-{self._padded(number)}.jsonl"
+
+    def _padded(self, number: int) -> str:
+        return f"{number:0{max(5, len(str(self.shard_count)))}d}"
 
     def completed(self) -> Manifest:
         """The same manifest, marked as complete."""
@@ -186,6 +197,8 @@ def _differences(old: Manifest, new: Manifest) -> Iterator[str]:
         yield f"with {old.shard} segments a shard, not {new.shard}"
     if old.format != new.format:
         yield f"as {old.format}, not {new.format}"
+    if old.escape != new.escape:
+        yield f"with{'' if old.escape else 'out'} --escape"
 
 
 def _different_files(old: list[Any], new: list[Any]) -> Iterator[str]:
@@ -214,37 +227,56 @@ def _different_metrics(old: list[Any], new: list[Any]) -> Iterator[str]:
             yield f"with the columns {was} of {before['name']}, not {is_now}"
 
 
-_LOCK, _PART = ".lock", ".part"
+_LOCK = ".lock"
+_CURE = "; once that is mended, go on with --resume"
+
+
+_UNFINISHED = re.compile(rf"(.+)\.[0-9a-f]{{32}}{re.escape(PART)}")
 
 
 class RunFolder:
-    """A folder whose files survive a power cut once `write_file` or `append_line` has returned.
-
-    When the disk is full, a file that is only partly written is removed again.
-    """
+    """A folder whose files survive a power cut once `write_file` or `append_line` has returned."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other runs out, and remove partly written files; ends with the process."""
-        with self._one_line_errors():
+        """Keep other runs out; ends with the process.
+
+        A folder that turns out to be somebody else's is left without our lock.
+        """
+        path = self.path / _LOCK
+        with one_line_errors(self.path, _CURE):
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = (self.path / _LOCK).open("a")
+            is_new = not path.exists()
+            lock = path.open("a")
         with lock:
             self._lock_file(lock.fileno())
-            for part in self.path.glob(f"*{_PART}"):
-                part.unlink()
-            yield
+            try:
+                yield
+            except InvalidInput:
+                if is_new:
+                    path.unlink(missing_ok=True)
+                raise
 
     @property
     def names(self) -> set[str]:
-        """The names of the files, without the lock and partly written files."""
+        """The names of the files, without the lock."""
         if not self.path.is_dir():
             return set()
-        every = {path.name for path in self.path.iterdir()}
-        return {name for name in every if name != _LOCK and not name.endswith(_PART)}
+        return {path.name for path in self.path.iterdir()} - {_LOCK}
+
+    def unfinished(self, names: Collection[str]) -> set[str]:
+        """Files that a killed run has left when it was writing one of these."""
+        matches = ((name, _UNFINISHED.fullmatch(name)) for name in self.names)
+        return {name for name, match in matches if match and match[1] in names}
+
+    def remove_files(self, names: Iterable[str]) -> None:
+        """Remove those of these files that are there."""
+        with one_line_errors(self.path, _CURE):
+            for name in names:
+                (self.path / name).unlink(missing_ok=True)
 
     def read_file(self, name: str) -> bytes | None:
         """A file's content; None where it does not exist."""
@@ -262,23 +294,15 @@ class RunFolder:
             return None
 
     def write_file(self, name: str, content: bytes) -> None:
-        """Write a file under another name and move it to its own."""
-        part = self.path / (name + _PART)
-        with self._one_line_errors():
-            try:
-                with part.open("wb", buffering=0) as stream:
-                    _write_and_sync(stream.fileno(), content)
-                part.replace(self.path / name)
-                self._sync_names()
-            except OSError:
-                with suppress(OSError):
-                    part.unlink(missing_ok=True)
-                raise
+        """Write a file whole, or not at all."""
+        write_whole(self.path / name, content, _CURE)
+        with one_line_errors(self.path, _CURE):
+            self._sync_names()
 
     def append_line(self, name: str, line: bytes) -> None:
         """Add a line to the end of a file."""
         path = self.path / name
-        with self._one_line_errors(), path.open("ab", buffering=0) as stream:
+        with one_line_errors(path, _CURE), path.open("ab", buffering=0) as stream:
             size = stream.tell()
             try:
                 _write_and_sync(stream.fileno(), line)
@@ -310,16 +334,6 @@ class RunFolder:
                 raise
         finally:
             os.close(file)
-
-    @contextmanager
-    def _one_line_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise FreightError(
-                f"{self.path} cannot be written: {error.strerror or error}; once that is mended,"
-                " go on with --resume"
-            ) from None
 
 
 def _write_and_sync(file: int, content: bytes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -26,7 +26,15 @@ from freight.errors import FreightError
 from freight.kernels import set_threads
 from freight.run.journal import Environment
 from freight.run.resume import Engine, RunRequest, score_to_folder
-from freight.run.shards import SHARD_SIZE, FinishedShard, Run, Shard, ShardTask
+from freight.run.shards import (
+    CHECKPOINT,
+    SHARD_SIZE,
+    FinishedShard,
+    PartialShard,
+    Run,
+    Shard,
+    ShardTask,
+)
 from freight.run.worker_pool import (
     FromWorker,
     NoMoreShards,
@@ -45,15 +53,20 @@ def local(
     *,
     resume: bool = False,
     shard: int = SHARD_SIZE,
+    checkpoint: float = CHECKPOINT,
     ending: str = ".parquet",
     columns: Sequence[Sequence[str]] | None = None,
     chunk: ChunkSize | None = None,
+    escape: bool = False,
     workers: int | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> Run:
-    """Score a corpus into a folder of shards; with `resume`, only the shards that are missing.
+    """Score a corpus into a folder of shards; with `resume`, only what is missing.
 
+    A file has `shard` segments; what is scored of one is kept every `checkpoint` seconds until it
+    is finished. `note` is told what was there when a run is resumed. `escape` is for CSV and TSV.
     There is one process per GPU unless `workers` is given. `threads` is the number of threads of
     each process, by default an equal share of the cores; the bits of a transformer on the CPU
     depend on it, and its signature contains it.
@@ -61,12 +74,23 @@ def local(
     scorers = [adapt(metric) for metric in metrics]
     gpus = _usable_gpus(scorers)
     count = workers or max(gpus, 1)
-    request = RunRequest(scorers, corpus, Path(output), resume, shard, ending, columns, chunk)
+    request = RunRequest(
+        scorers,
+        corpus,
+        Path(output),
+        resume,
+        shard,
+        checkpoint,
+        ending,
+        columns,
+        chunk,
+        escape,
+    )
     share = threads or max((os.cpu_count() or 1) // count, 1)
     engine: Engine = ThisProcess() if count == 1 else Processes(count, share, gpus > 0)
     # Signatures are made here, so this process has to have as many threads as the workers.
     with _limited_threads(share if threads or count > 1 else None):
-        return score_to_folder(request, engine, progress)
+        return score_to_folder(request, engine, progress, note)
 
 
 def _usable_gpus(metrics: Sequence[PipelineScorer]) -> int:
@@ -98,7 +122,7 @@ class ThisProcess:
 
     def score_shards(
         self, task: ShardTask, shards: Iterator[Shard], progress: Progress | None
-    ) -> Iterator[FinishedShard]:
+    ) -> Iterator[FinishedShard | PartialShard]:
         """The finished shards in order; a failed GPU is an error in one line."""
         try:
             yield from task.score_shards(shards, progress)
@@ -123,14 +147,14 @@ class Processes:
 
     def score_shards(
         self, task: ShardTask, shards: Iterator[Shard], progress: Progress | None
-    ) -> Iterator[FinishedShard]:
+    ) -> Iterator[FinishedShard | PartialShard]:
         """The finished shards, in the order in which the processes finish them."""
         workers = self._start_workers(task)
         pool = WorkerPool(list(workers), shards, _receive_messages, lambda worker: None)
         try:
             for done in pool.finished_shards():
                 if progress:
-                    progress(done.record.rows)
+                    progress(done.new_rows)
                 yield done
         finally:
             for worker in workers:

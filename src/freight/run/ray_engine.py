@@ -7,7 +7,7 @@ that dies is replaced as soon as there is room for another.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,15 @@ from freight.errors import InvalidInput, MissingPart
 from freight.kernels import set_threads
 from freight.run.journal import Environment
 from freight.run.resume import RunRequest, score_to_folder
-from freight.run.shards import SHARD_SIZE, FinishedShard, Run, Shard, ShardTask
+from freight.run.shards import (
+    CHECKPOINT,
+    SHARD_SIZE,
+    FinishedShard,
+    PartialShard,
+    Run,
+    Shard,
+    ShardTask,
+)
 from freight.run.worker_pool import (
     FromWorker,
     NoMoreShards,
@@ -43,12 +51,15 @@ def on_ray(
     address: str | None = None,
     resume: bool = False,
     shard: int = SHARD_SIZE,
+    checkpoint: float = CHECKPOINT,
     ending: str = ".parquet",
     columns: Sequence[Sequence[str]] | None = None,
     chunk: ChunkSize | None = None,
+    escape: bool = False,
     workers: int | None = None,
     threads: int = 1,
     progress: Progress | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> Run:
     """Score a corpus into a folder of shards, as `local` does, by actors of a Ray cluster.
 
@@ -57,7 +68,18 @@ def on_ray(
     connects to the cluster at `address` or at $RAY_ADDRESS, or starts one on this machine.
     """
     scorers = [adapt(metric) for metric in metrics]
-    request = RunRequest(scorers, corpus, Path(output), resume, shard, ending, columns, chunk)
+    request = RunRequest(
+        scorers,
+        corpus,
+        Path(output),
+        resume,
+        shard,
+        checkpoint,
+        ending,
+        columns,
+        chunk,
+        escape,
+    )
     with _connect(address) as ray:
         resources = ray.cluster_resources()
         gpus = int(resources.get("GPU", 0))
@@ -65,7 +87,7 @@ def on_ray(
         if not (workers or room):
             raise InvalidInput(f"the cluster has no {threads} cores on one node; say fewer threads")
         engine = RayActors(ray, workers or room, threads, gpus > 0)
-        return score_to_folder(request, engine, progress)
+        return score_to_folder(request, engine, progress, note)
 
 
 @contextmanager
@@ -105,7 +127,7 @@ class RayActors:
 
     def score_shards(
         self, task: ShardTask, shards: Iterator[Shard], progress: Progress | None
-    ) -> Iterator[FinishedShard]:
+    ) -> Iterator[FinishedShard | PartialShard]:
         """The finished shards, in the order in which the actors finish them."""
         shared = self.ray.put(task)
         workers = [self._start_worker(shared) for _ in range(self.count)]
@@ -119,7 +141,7 @@ class RayActors:
         try:
             for done in pool.finished_shards():
                 if progress:
-                    progress(done.record.rows)
+                    progress(done.new_rows)
                 yield done
         finally:
             for worker in pool.workers:

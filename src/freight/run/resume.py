@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from freight.core.idf import Frequencies
 from freight.core.metric import Blend, Metric
 from freight.core.pipeline import ChunkSize
+from freight.core.result import Result
 from freight.core.scorers import PipelineScorer
 from freight.core.types import Progress
 from freight.core.weightings import FittableWeighting
@@ -34,9 +35,11 @@ from freight.run.journal import (
     seal_record,
 )
 from freight.run.shards import (
+    CHECKPOINT,
     SHARD_SIZE,
     SUMMARY,
     FinishedShard,
+    PartialShard,
     Run,
     Shard,
     ShardRecord,
@@ -58,8 +61,8 @@ class Engine(Protocol):
 
     def score_shards(
         self, task: ShardTask, shards: Iterator[Shard], progress: Progress | None
-    ) -> Iterator[FinishedShard]:
-        """The finished shards, in any order."""
+    ) -> Iterator[FinishedShard | PartialShard]:
+        """The finished shards in any order, and now and then a part of an unfinished one."""
         ...
 
 
@@ -68,7 +71,7 @@ class RunRequest:
     """What to score and where to: metrics, input, folder, size and format of the shards.
 
     `columns` are those wanted of each metric, all of them by default; `chunk` is how much is scored
-    at a time.
+    at a time. The other fields are arguments of `local`.
     """
 
     metrics: Sequence[PipelineScorer]
@@ -76,13 +79,17 @@ class RunRequest:
     output: Path
     resume: bool = False
     shard: int = SHARD_SIZE
+    checkpoint: float = CHECKPOINT
     ending: str = ".parquet"
     columns: Sequence[Sequence[str]] | None = None
     chunk: ChunkSize | None = None
+    escape: bool = False
 
     def __post_init__(self) -> None:
         if self.shard < 1:
             raise InvalidInput(f"shard={self.shard}; a shard has at least one segment")
+        if not self.checkpoint >= 0:
+            raise InvalidInput(f"checkpoint={self.checkpoint}; give a number of seconds, 30")
         if self.ending not in FORMATS:
             raise InvalidInput(f"{self.ending} is no format; there is {' '.join(FORMATS)}")
         if len({metric.name for metric in self.metrics}) < max(len(self.metrics), 1):
@@ -103,43 +110,66 @@ class RunRequest:
         return [tuple(column.name for column in metric.columns) for metric in self.metrics]
 
 
-def score_to_folder(request: RunRequest, engine: Engine, progress: Progress | None = None) -> Run:
-    """Score the shards that are not in the folder yet, and write the summary."""
+def score_to_folder(
+    request: RunRequest,
+    engine: Engine,
+    progress: Progress | None = None,
+    note: Callable[[str], None] | None = None,
+) -> Run:
+    """Score what is not in the folder yet, and write the summary."""
     folder, corpus = RunFolder(request.output), request.corpus
     with folder.lock():
         stamps = _file_stamps(corpus)
         manifest = _check_manifest(folder, request, engine.environment(request.metrics))
+        folder.remove_files(folder.unfinished(_own_names(manifest)))
+        is_new = not folder.names
         metrics, manifest = _fit_metrics(folder, request, manifest)
         signatures = engine.environment(metrics).signatures
         notes = {metric.name: line for metric, line in zip(metrics, signatures, strict=True)}
         columns = tuple(request.wanted_columns)
-        task = ShardTask(tuple(metrics), columns, request.ending, notes, request.chunk)
+        how = request.chunk, request.checkpoint, request.escape
+        task = ShardTask(tuple(metrics), columns, request.ending, notes, *how)
         done = _intact_shards(folder, manifest)
+        kept = _kept_results(folder, manifest, set(done), metrics)
+        if note and request.resume:
+            note(_describe_state(folder, manifest, is_new, done, kept))
         _write_journal(folder, manifest, done)
         folder.write_file(MANIFEST, replace(manifest, complete=False).to_bytes())
+        folder.remove_files(manifest.partial_name(number) for number in done)
         if progress:
-            progress(sum(record.rows for record in done.values()))
+            progress(_count_rows(done, kept))
         if len(done) < manifest.shard_count:
-            pending = cut_shards(corpus, request.shard, set(done))
+            pending = cut_shards(corpus, request.shard, set(done), kept)
             for shard in engine.score_shards(task, pending, progress):
                 if _file_stamps(corpus) != stamps:
                     raise FreightError(
                         "the input was changed while it was being scored; begin anew"
                     )
+                if isinstance(shard, PartialShard):
+                    line = seal_record(shard.to_record(), manifest.identity)
+                    folder.append_line(manifest.partial_name(shard.number), line)
+                    continue
                 number = shard.record.number
                 folder.write_file(manifest.shard_name(number), shard.content)
                 folder.append_line(JOURNAL, _journal_line(manifest, shard.record))
+                folder.remove_files([manifest.partial_name(number)])
                 done[number] = shard.record
         return _finish_run(folder, task, manifest, done)
 
 
-def finished_shards(output: Path) -> tuple[int, int]:
-    """How many shards of a run are finished, and how many it has; it may still be running."""
+def scored_segments(output: Path) -> tuple[int, int]:
+    """How many segments of a run are scored and kept, and how many it has."""
     folder = RunFolder(output)
     manifest = Manifest.from_bytes(folder.read_file(MANIFEST))
     if manifest is None:
         return 0, 0
-    return len(_read_journal(folder, manifest)), manifest.shard_count
+    done = {record.number: record.rows for record in _read_journal(folder, manifest)}
+    partial = (
+        _last_row(_read_partial(folder, manifest, number))
+        for number in range(manifest.shard_count)
+        if number not in done
+    )
+    return sum(done.values()) + sum(partial), manifest.segments
 
 
 def _check_manifest(folder: RunFolder, request: RunRequest, environment: Environment) -> Manifest:
@@ -149,9 +179,9 @@ def _check_manifest(folder: RunFolder, request: RunRequest, environment: Environ
         for metric, columns in zip(request.metrics, request.wanted_columns, strict=True)
     ]
     manifest = Manifest.describe(
-        request.corpus, metrics, request.shard, request.ending, environment
+        request.corpus, metrics, request.shard, request.ending, request.escape, environment
     )
-    if not folder.names:
+    if not folder.names - folder.unfinished(_own_names(manifest)):
         return manifest
     if not request.resume:
         raise InvalidInput(
@@ -180,12 +210,20 @@ def _check_manifest(folder: RunFolder, request: RunRequest, environment: Environ
 
 def _check_files(folder: RunFolder, manifest: Manifest) -> None:
     """Refuse a folder without a readable manifest, unless all its files are of this run."""
-    ours = {MANIFEST, JOURNAL, SUMMARY, FITTED}
+    ours = _own_names(manifest)
     shards = {manifest.shard_name(number) for number in range(manifest.shard_count)}
-    foreign = sorted(folder.names - ours - shards)
+    foreign = sorted(folder.names - ours - folder.unfinished(ours))
     if foreign or (folder.names & shards and not _read_journal(folder, manifest)):
         what = foreign[0] if foreign else f"a damaged {MANIFEST} and no shard of this run"
         raise InvalidInput(f"{folder.path} holds {what}; name another folder, or empty it")
+
+
+def _own_names(manifest: Manifest) -> set[str]:
+    """The names of all files that a run may have."""
+    numbers = range(manifest.shard_count)
+    shards = (manifest.shard_name(number) for number in numbers)
+    partial = (manifest.partial_name(number) for number in numbers)
+    return {MANIFEST, JOURNAL, SUMMARY, FITTED, *shards, *partial}
 
 
 def _read_journal(folder: RunFolder, manifest: Manifest) -> list[ShardRecord]:
@@ -210,6 +248,58 @@ def _intact_shards(folder: RunFolder, manifest: Manifest) -> dict[int, ShardReco
         for record in _read_journal(folder, manifest)
         if folder.file_digest(manifest.shard_name(record.number)) == record.sha256
     }
+
+
+def _read_partial(folder: RunFolder, manifest: Manifest, number: int) -> list[dict[str, Any]]:
+    """What was kept of an unfinished shard: records that follow each other from the first row."""
+    records: list[dict[str, Any]] = []
+    for line in (folder.read_file(manifest.partial_name(number)) or b"").splitlines():
+        record = open_record(line, manifest.identity)
+        if record is None:
+            continue
+        before = [one for one in records if one["first"] < record["first"]]
+        if record["first"] == _last_row(before):  # a worker that begins again repeats rows
+            records = [*before, record]
+    return records
+
+
+def _last_row(records: Sequence[dict[str, Any]]) -> int:
+    return records[-1]["first"] + len(records[-1]["results"][0]["flags"]) if records else 0
+
+
+def _kept_results(
+    folder: RunFolder, manifest: Manifest, done: set[int], metrics: Sequence[PipelineScorer]
+) -> dict[int, tuple[Result, ...]]:
+    """The results that are kept of each unfinished shard; damaged ones are scored again."""
+    kept = {}
+    for number in set(range(manifest.shard_count)) - done:
+        records = _read_partial(folder, manifest, number)
+        parts = [PartialShard.from_record(number, one, metrics).results for one in records]
+        if parts:
+            kept[number] = tuple(Result.joined(several) for several in zip(*parts, strict=True))
+    return kept
+
+
+def _count_rows(done: dict[int, ShardRecord], kept: dict[int, tuple[Result, ...]]) -> int:
+    finished = sum(record.rows for record in done.values())
+    return finished + sum(len(results[0]) for results in kept.values())
+
+
+def _describe_state(
+    folder: RunFolder,
+    manifest: Manifest,
+    is_new: bool,
+    done: dict[int, ShardRecord],
+    kept: dict[int, tuple[Result, ...]],
+) -> str:
+    """What a run that is resumed finds in its folder."""
+    if is_new:
+        return f"{folder.path} holds no earlier run; a new one begins"
+    rows, damaged = _count_rows(done, kept), len(_read_journal(folder, manifest)) - len(done)
+    going = "going on" if rows < manifest.segments else "nothing is left to score"
+    several = "shards are" if damaged > 1 else "shard is"
+    again = f"; {damaged} damaged or missing {several} scored again" if damaged else ""
+    return f"{folder.path} holds {rows:,} of {manifest.segments:,} segments; {going}{again}"
 
 
 def _finish_run(

@@ -1,5 +1,8 @@
 """Shards: a fixed number of consecutive segments, scored together and written as one file.
 
+What is scored of a shard is kept from time to time until the shard is finished, so that a run that
+is killed loses little however long a shard takes.
+
 A `ShardTask` scores shards anywhere: in this process, in a worker process or in an actor. What is
 kept of a finished shard is a `ShardRecord`, and the summary of a `Run` is made of these records.
 """
@@ -9,16 +12,18 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import time
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from freight.core.flags import count_segments
+from freight.core.flags import Flag, count_segments
 from freight.core.pipeline import ChunkSize, score_stream
 from freight.core.result import Result, mean_scores
 from freight.core.scorers import PipelineScorer, SystemScorer
@@ -31,14 +36,27 @@ from freight.transport.types import Array
 SHARD_SIZE = 20_000
 """The default number of segments per shard."""
 
+CHECKPOINT = 30.0
+"""After how many seconds, by default, what is scored of an unfinished shard is kept."""
+
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """Consecutive segments, and the columns that identify their rows."""
+    """Consecutive segments, and the columns that identify their rows.
+
+    `kept` has the results of each metric for the first rows, where an earlier run has scored them;
+    the segments are those of the other rows.
+    """
 
     number: int
     row_names: dict[str, list[Any]]
     segments: list[Segment]
+    kept: tuple[Result, ...] = ()
+
+    @property
+    def kept_rows(self) -> int:
+        """How many rows are scored already."""
+        return len(self.kept[0]) if self.kept else 0
 
 
 @dataclass(frozen=True)
@@ -58,18 +76,80 @@ class ShardRecord:
 
 @dataclass(frozen=True, eq=False)
 class FinishedShard:
-    """A shard's record and the bytes of its file."""
+    """A shard's record, the bytes of its file, and how many rows are new in it."""
 
     record: ShardRecord
     content: bytes
+    new_rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class PartialShard:
+    """The results of each metric for the rows from `first` on of an unfinished shard."""
+
+    number: int
+    first: int
+    results: tuple[Result, ...]
+
+    @property
+    def new_rows(self) -> int:
+        """How many rows these are."""
+        return len(self.results[0])
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain data for JSON, from which the results come back to the bit."""
+        return {"first": self.first, "results": [_plain_result(one) for one in self.results]}
+
+    @classmethod
+    def from_record(
+        cls, number: int, record: Mapping[str, Any], metrics: Sequence[PipelineScorer]
+    ) -> PartialShard:
+        """Of these metrics, from plain data."""
+        pairs = zip(record["results"], metrics, strict=True)
+        return cls(number, record["first"], tuple(_result_of_plain(*both) for both in pairs))
+
+
+def _plain_result(result: Result) -> dict[str, Any]:
+    return {
+        "segments": {name: _plain_array(values) for name, values in result.segments.items()},
+        "winners": _plain_array(result.winners),
+        "flags": [[_plain_flag(flag) for flag in flags] for flags in result.flags],
+        "tallies": None if result.tallies is None else _plain_array(result.tallies),
+    }
+
+
+def _result_of_plain(plain: Mapping[str, Any], metric: PipelineScorer) -> Result:
+    tallies = plain["tallies"]
+    return Result(
+        metric.name,
+        metric.columns,
+        {name: _array(values) for name, values in plain["segments"].items()},
+        _array(plain["winners"]),
+        tuple(tuple(Flag(*flag) for flag in flags) for flags in plain["flags"]),
+        metric.signature,
+        None if tallies is None else _array(tallies),
+    )
+
+
+def _plain_array(array: Array) -> list[Any]:
+    return [array.dtype.str, array.tolist()]
+
+
+def _array(plain: Sequence[Any]) -> Array:
+    return np.array(plain[1], dtype=plain[0])
+
+
+def _plain_flag(flag: Flag) -> list[Any]:
+    return [x.item() if isinstance(x, np.generic) else x for x in flag.__getnewargs__()]
 
 
 @dataclass(frozen=True)
 class ShardTask:
     """What is done to each shard: score by these metrics, write these columns in this format.
 
-    `notes` are written into formats that have metadata. The bytes do not depend on who does it,
-    nor on the size of the chunks that are scored at a time.
+    `notes` are written into formats that have metadata. What is scored of an unfinished shard is
+    handed over every `checkpoint` seconds, at the end of a chunk. The bytes of a shard depend
+    neither on that, nor on who does it, nor on the size of the chunks that are scored at a time.
     """
 
     metrics: tuple[PipelineScorer, ...]
@@ -77,12 +157,15 @@ class ShardTask:
     ending: str
     notes: Mapping[str, str]
     chunk: ChunkSize | None = None
+    checkpoint: float = CHECKPOINT
+    escape: bool = False
 
     def score_shards(
         self, shards: Iterable[Shard], progress: Progress | None = None
-    ) -> Iterator[FinishedShard]:
+    ) -> Iterator[FinishedShard | PartialShard]:
         """Score shards as one stream of segments, so that nothing waits between two of them."""
         begun: deque[Shard] = deque()
+        handed_over, last = 0, time.monotonic()
         waiting: list[list[Result]] = [[] for _ in self.metrics]
         segments = _chain_segments(shards, begun)
         for results in score_stream(self.metrics, segments, progress, self.chunk):
@@ -93,19 +176,30 @@ class ShardTask:
                 whole = [Result.joined(parts) for parts in waiting]
                 waiting = [[one.only(np.arange(size, len(one)))] for one in whole]
                 yield self._finish(begun.popleft(), [one.only(np.arange(size)) for one in whole])
+                handed_over, last = 0, time.monotonic()
+            rows = sum(map(len, waiting[0]))
+            if rows > handed_over and time.monotonic() - last >= self.checkpoint:
+                fresh = tuple(
+                    Result.joined(parts).only(np.arange(handed_over, rows)) for parts in waiting
+                )
+                shard = begun[0]
+                yield PartialShard(shard.number, shard.kept_rows + handed_over, fresh)
+                handed_over, last = rows, time.monotonic()
 
     def _finish(self, shard: Shard, results: Sequence[Result]) -> FinishedShard:
-        content = encode_table(
-            self.ending, self.notes, table_columns(shard.row_names, self.columns, results)
-        )
+        if shard.kept:
+            every = zip(shard.kept, results, strict=True)
+            results = [Result.joined(both) for both in every]
+        table = table_columns(shard.row_names, self.columns, results)
+        content = encode_table(self.ending, self.notes, table, self.escape)
         record = ShardRecord(
             number=shard.number,
-            rows=len(shard.segments),
+            rows=len(results[0]),
             sha256=hashlib.sha256(content).hexdigest(),
             tallies=[one.tally.tolist() for one in results],
             flags=[count_segments(one.flags) for one in results],
         )
-        return FinishedShard(record, content)
+        return FinishedShard(record, content, len(shard.segments))
 
 
 def _chain_segments(shards: Iterable[Shard], begun: deque[Shard]) -> Iterator[Segment]:
@@ -115,8 +209,16 @@ def _chain_segments(shards: Iterable[Shard], begun: deque[Shard]) -> Iterator[Se
         yield from shard.segments
 
 
-def cut_shards(corpus: Corpus, size: int, done: Collection[int]) -> Iterator[Shard]:
-    """The shards that are not done yet; where one ends depends on the input alone."""
+def cut_shards(
+    corpus: Corpus,
+    size: int,
+    done: Collection[int],
+    kept: Mapping[int, tuple[Result, ...]] = MappingProxyType({}),
+) -> Iterator[Shard]:
+    """The shards that are not done yet, with what is kept of them.
+
+    Where a shard ends depends on the input alone.
+    """
     count = -(-len(corpus) // size)
     pending = [number for number in range(count) if number not in done]
     if not pending:
@@ -125,7 +227,8 @@ def cut_shards(corpus: Corpus, size: int, done: Collection[int]) -> Iterator[Sha
     for number in pending:
         deque(islice(stream, (number - at) * size), maxlen=0)
         segments: list[Segment] = list(islice(stream, size))
-        yield Shard(number, row_names(corpus, number * size, len(segments)), segments)
+        names, mine = row_names(corpus, number * size, len(segments)), kept.get(number, ())
+        yield Shard(number, names, segments[len(mine[0]) if mine else 0 :], mine)
         at = number + 1
 
 

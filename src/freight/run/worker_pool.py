@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from freight.errors import FreightError
-from freight.run.shards import FinishedShard, Shard, ShardTask
+from freight.run.shards import FinishedShard, PartialShard, Shard, ShardTask
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class WorkerFailure:
 
 
 ToWorker = Shard | NoMoreShards
-FromWorker = ShardRequest | FinishedShard | InputFault | WorkerFailure
+FromWorker = ShardRequest | FinishedShard | PartialShard | InputFault | WorkerFailure
 
 
 class ShardHandle(Protocol):
@@ -92,8 +92,8 @@ class WorkerPool(Generic[W, H]):
     _exhausted: bool = field(default=False, init=False)
     _deaths: Counter[int] = field(default_factory=Counter, init=False)
 
-    def finished_shards(self) -> Iterator[FinishedShard]:
-        """All shards, in the order in which they are finished."""
+    def finished_shards(self) -> Iterator[FinishedShard | PartialShard]:
+        """All shards, in the order in which they are finished, and parts of them before that."""
         while True:
             for worker in self.workers:
                 if worker.waiting:
@@ -104,6 +104,8 @@ class WorkerPool(Generic[W, H]):
                 match message:
                     case FinishedShard():
                         del worker.assigned[message.record.number]
+                        yield message
+                    case PartialShard():
                         yield message
                     case InputFault():
                         raise message.error
