@@ -160,6 +160,9 @@ BAD = {
     "line.bin": (b"no line", "has no first line"),
     "one.txt": (b"word\n", "first line"),
     "odd.npz": (b"not a zip", "is not a file of vectors"),
+    "broken.npz": (b"PK\x03\x04 no more", "broken.npz is not a file of vectors"),
+    "minus.bin": (b"-5 -5\nthe ", "minus.bin .* its first line says -5 words of -5 dimensions"),
+    "huge.txt": (b"99999999999999 5\nthe 1 2 3 4 5\n", "huge.txt .* says 99999999999999 words"),
     "v.xyz": (b"", "ends in none of .bin .vec .txt .kv .npz"),
     "v.bin.gz": (b"not packed", "is not a whole gzip file"),
 }
@@ -172,8 +175,16 @@ def test_what_is_no_file_of_vectors_says_so(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     content, message = BAD[name]
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(freight.InvalidInput, match=message.replace(".", r"\.")):
+    with pytest.raises(freight.InvalidInput, match=message):
         open_vectors(tmp_path / name)
+
+
+def test_a_vector_that_is_no_numbers_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "v.txt"
+    path.write_text("2 3\na 1 2 3\nthe 1 2 x\n")
+    source = open_vectors(path)
+    with pytest.raises(freight.InvalidInput, match=r"v\.txt has no 3 numbers for 'the'"):
+        source.look_up(["a", "the"])
 
 
 def test_no_file(tmp_path: Path) -> None:

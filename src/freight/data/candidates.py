@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from freight.data.files import decode_lines, lines
+from freight.data.files import STDIN, decode_lines, is_stream, lines, parse_json
 from freight.errors import InvalidInput
 from freight.transport.types import Array
 
-STDIN = "-"
 NAMES = ("candidates", "references", "weights")
 
 
@@ -46,12 +45,16 @@ class CandidateFile:
     """Lists from a file, which can be iterated again: JSON lines, or blocks of plain text lines.
 
     The whole file is checked when it is opened, so that an error in its last line shows before
-    hours of work. Standard input, which can be read only once, is kept in memory.
+    hours of work. Standard input or a pipe, which can be read only once, is kept in memory.
     """
 
     def __init__(self, name: str, encoding: str = "utf-8") -> None:
         self._name, self._encoding = name, encoding
-        self._kept = list(_standard_input(encoding)) if name == STDIN else None
+        self._kept: list[Candidates] | None = None
+        if name == STDIN:
+            self._kept = list(_standard_input(encoding))
+        elif is_stream(Path(name)):
+            self._kept = list(iter(self))
         self._count = sum(1 for _ in self)
         if not self._count:
             raise InvalidInput(f"{self._shown} is empty")
@@ -79,6 +82,8 @@ def _standard_input(encoding: str) -> Iterator[Candidates]:
         is_json = isinstance(json.loads(first), (list, dict))
     except json.JSONDecodeError:
         is_json = False
+    except (ValueError, RecursionError):
+        is_json = True
     read = _json_lists if is_json else _blocks
     return read(chain([first] if first else [], stream), "standard input")
 
@@ -86,10 +91,7 @@ def _standard_input(encoding: str) -> Iterator[Candidates]:
 def _json_lists(stream: Iterable[str], shown: str) -> Iterator[Candidates]:
     for number, line in enumerate(stream, 1):
         where = f"line {number} of {shown}"
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InvalidInput(f"{where} is not JSON ({error.msg})") from None
+        row = parse_json(line, where)
         if isinstance(row, list):
             row = {"candidates": row}
         if not isinstance(row, dict) or "candidates" not in row:

@@ -6,9 +6,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -19,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from freight.data.files import Row, is_table, lines, rows
+from freight.data.files import STDIN, Row, is_stream, is_table, lines, rows, spool
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
     from freight.transport.types import Array
 
 
-STDIN = "-"
 HYP, REF, REFS, SYSTEM = "hyp", "ref", "refs", "system"
 
 
@@ -38,8 +34,8 @@ class Corpus:
     `places` has the system and input of each row, or is None where no system is named.
 
     All files are checked when they are opened, so that an error in the last line shows before hours
-    of work, and read again at each iteration; no text is kept in memory. Standard input is copied
-    to a temporary file, which leaving the context removes.
+    of work, and read again at each iteration; no text is kept in memory. Standard input or a pipe
+    is copied to a temporary file, which leaving the context removes.
     """
 
     def __init__(
@@ -137,35 +133,33 @@ class Corpus:
         return None if origins.names == (UNNAMED,) else origins
 
     def _file(self, name: str) -> Path:
-        if name != STDIN:
+        if name != STDIN and not is_stream(Path(name)):
             return Path(name)
-        spool = self._stack.enter_context(tempfile.NamedTemporaryFile())  # noqa: SIM115
-        shutil.copyfileobj(sys.stdin.buffer, spool)
-        spool.flush()
-        self._shown[spool.name] = "standard input"
-        return Path(spool.name)
+        copy = self._stack.enter_context(spool(name))
+        self._shown[copy.name] = "standard input" if name == STDIN else name
+        return Path(copy.name)
 
     def _name(self, path: Path) -> str:
         return self._shown.get(str(path), str(path))
 
     def _texts(self, place: int, start: int = 0) -> Iterator[list[str]]:
         """The texts of each segment in one of the files, from segment `start` on."""
-        path = self._files[place]
+        path, shown = self._files[place], self._name(self._files[place])
         if not is_table(path):
-            for line in islice(lines(path, self._encoding, self._name(path)), start, None):
+            for line in islice(lines(path, self._encoding, shown), start, None):
                 yield [line.removesuffix("\n").removesuffix("\r")]
             return
-        for number, row in enumerate(rows(path, self._encoding, start), start + 1):
+        for number, row in enumerate(rows(path, self._encoding, start, shown), start + 1):
             texts: list[str] = []
             if place < self._hyps:
-                texts += _cell_texts(row, self._hyp_name(row), path, number)
+                texts += _cell_texts(row, self._hyp_name(row), shown, number)
                 if len(texts) != 1:
-                    raise InvalidInput(f"row {number} of {path} has {len(texts)} hypotheses")
+                    raise InvalidInput(f"row {number} of {shown} has {len(texts)} hypotheses")
             if place >= self._hyps or len(self._files) == 1:
                 for name in self._ref_columns or [REFS if REFS in row else REF]:
-                    texts += _cell_texts(row, name, path, number)
+                    texts += _cell_texts(row, name, shown, number)
                 if place == 0 and len(texts) == 1:
-                    raise InvalidInput(f"row {number} of {path} has no reference")
+                    raise InvalidInput(f"row {number} of {shown} has no reference")
             yield texts
 
     def _hyp_name(self, row: Row) -> str:
@@ -174,19 +168,19 @@ class Corpus:
         return self._hyp_column or HYP
 
 
-def _cell_texts(row: Row, name: str, path: Path, number: int) -> list[str]:
+def _cell_texts(row: Row, name: str, shown: str, number: int) -> list[str]:
     """The text in a cell, or the texts in its list."""
     if name not in row:
         has = ", ".join(row)
         raise InvalidInput(
-            f"row {number} of {path} has no column {name!r}; it has {has}; say which to take with"
+            f"row {number} of {shown} has no column {name!r}; it has {has}; say which to take with"
             " --hyp-column and --ref-column"
         )
     value: Any = row[name]
     several = value if isinstance(value, list) else [value]
     for text in several:
         if not isinstance(text, str):
-            raise InvalidInput(f"row {number} of {path}: {name} is {text!r}, not a text")
+            raise InvalidInput(f"row {number} of {shown}: {name} is {text!r}, not a text")
     return several
 
 

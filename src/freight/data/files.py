@@ -6,6 +6,7 @@ the line that is not valid. Tables are CSV, TSV, JSON lines or Parquet, by the e
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import json
@@ -15,9 +16,10 @@ import tempfile
 import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from itertools import accumulate, islice
+from contextlib import nullcontext
+from itertools import accumulate, chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from freight.errors import InvalidInput
 
@@ -32,29 +34,111 @@ def lines(path: Path, encoding: str = "utf-8", shown: str | None = None) -> Iter
 
 
 def decode_lines(stream: Iterable[bytes], encoding: str, shown: str) -> Iterator[str]:
-    """The lines of a stream of bytes, without a byte order mark."""
+    """The lines of a stream of bytes, without a byte order mark.
+
+    With the mark of UTF-16 or UTF-32 the stream is read as that, where UTF-8 is expected.
+    """
     try:
-        for number, line in enumerate(stream, 1):
+        pieces = iter(stream)
+        first = next(pieces, b"")
+        wide = _wide_encoding(first, encoding, shown)
+        if wide:
+            yield from _decode_wide(chain([first], pieces), wide, shown)
+            return
+        for number, line in enumerate(chain([first] if first else [], pieces), 1):
             text = _decode(line, shown, number, encoding)
             yield text.removeprefix("\ufeff") if number == 1 else text
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InvalidInput(f"{shown} is not a whole gzip file ({error})") from None
 
 
+def _wide_encoding(first: bytes, encoding: str, shown: str) -> str | None:
+    """The encoding of a stream whose characters have two or four bytes, by its first bytes."""
+    name = _encoding_name(encoding)
+    if name.startswith(("utf-16", "utf-32")):
+        return name
+    if name != "utf-8":
+        return None
+    if first.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    for order, start in (("le", 1), ("be", 0)):
+        if len(first) > 3 and not any(first[start : len(first) // 2 * 2 : 2]):
+            raise InvalidInput(
+                f"{shown} looks like UTF-16 without a byte order mark; pass --encoding"
+                f" utf-16-{order}, or re-encode it as UTF-8"
+            )
+    return None
+
+
+def _decode_wide(pieces: Iterable[bytes], encoding: str, shown: str) -> Iterator[str]:
+    """The lines of UTF-16 or UTF-32, in which the byte of a newline is also in other characters."""
+    decoder, number, rest = codecs.getincrementaldecoder(encoding)(), 0, ""
+    try:
+        for piece in pieces:
+            *whole, rest = (rest + decoder.decode(piece)).split("\n")
+            for line in whole:
+                number += 1
+                yield (line.removeprefix("\ufeff") if number == 1 else line) + "\n"
+        rest += decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"line {number + 1} of {shown} is not {encoding} ({error.reason}); re-encode it"
+        ) from None
+    if rest:
+        yield rest.removeprefix("\ufeff") if not number else rest
+
+
 def open_bytes(path: Path) -> BinaryIO:
-    """The file's bytes, decompressed where its name ends in .gz."""
-    if not path.is_file():
+    """The file's bytes, decompressed where its name ends in .gz; a pipe can be read once."""
+    if not path.is_file() and not is_stream(path):
         raise InvalidInput(f"there is no file {path}")
     if path.suffix == ".gz":
         return gzip.open(path)  # type: ignore[return-value]
     return path.open("rb")
 
 
+def is_stream(path: Path) -> bool:
+    """Whether it is a pipe or a device, which can be read once."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def spool(name: str) -> IO[bytes]:
+    """Standard input (-) or a pipe as a temporary file, which is gone once it is closed."""
+    path = Path(name)
+    ending = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
+    copy = tempfile.NamedTemporaryFile(suffix=ending)  # noqa: SIM115
+    with nullcontext(sys.stdin.buffer) if name == STDIN else path.open("rb") as source:
+        shutil.copyfileobj(source, copy)
+    copy.flush()
+    return copy
+
+
+def parse_json(text: str, where: str) -> Any:
+    """The value of a text; what cannot be read is one line that begins with `where`."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        line = f", line {error.lineno}" if "\n" in text.strip() else ""
+        raise InvalidInput(f"{where} is not JSON ({error.msg}{line})") from None
+    except ValueError:  # Python's protection against quadratic time
+        most = f"{sys.get_int_max_str_digits():,}"
+        raise InvalidInput(f"{where} has an integer of more than {most} digits") from None
+    except RecursionError:
+        raise InvalidInput(f"{where} is JSON that is nested too deeply to be read") from None
+
+
+def _encoding_name(encoding: str) -> str:
+    try:
+        return codecs.lookup(encoding).name
+    except LookupError:
+        raise InvalidInput(f"there is no encoding {encoding!r}; try utf-8 or cp1252") from None
+
+
 def _decode(line: bytes, shown: str, number: int, encoding: str) -> str:
     try:
         return line.decode(encoding)
-    except LookupError:
-        raise InvalidInput(f"there is no encoding {encoding!r}; try utf-8 or cp1252") from None
     except UnicodeDecodeError as error:
         raise InvalidInput(
             f"line {number} of {shown} is not {encoding} (byte 0x{line[error.start]:02x});"
@@ -62,6 +146,7 @@ def _decode(line: bytes, shown: str, number: int, encoding: str) -> str:
         ) from None
 
 
+STDIN = "-"
 Row = dict[str, Any]
 _BUFFER = 2**16
 """Bytes of a Parquet column read at a time, whatever the size of its row groups."""
@@ -77,12 +162,14 @@ def is_typed(path: Path) -> bool:
     return _ending(path) not in (".csv", ".tsv")
 
 
-def rows(path: Path, encoding: str = "utf-8", start: int = 0) -> Iterator[Row]:
-    """The rows of a table from row `start` on, as {column: cell}."""
-    ending = _ending(path)
+def rows(
+    path: Path, encoding: str = "utf-8", start: int = 0, shown: str | None = None
+) -> Iterator[Row]:
+    """The rows of a table from row `start` on, as {column: cell}; `shown` as in `lines`."""
+    ending, shown = _ending(path), shown or str(path)
     if ending == PARQUET:
-        return _parquet_rows(path, start)
-    return islice(parse_rows(lines(path, encoding), ending, str(path)), start, None)
+        return _parquet_rows(path, start, shown)
+    return islice(parse_rows(lines(path, encoding, shown), ending, shown), start, None)
 
 
 def parse_rows(stream: Iterable[str], ending: str, shown: str) -> Iterator[Row]:
@@ -117,9 +204,7 @@ def _name_cells(shown: str, numbered: Iterator[tuple[int, list[str]]]) -> Iterat
     for number, cells in numbered:
         if names is None:
             names = cells
-            twice = [name for name in names if names.count(name) > 1]
-            if twice:
-                raise InvalidInput(f"{shown} has two columns named {twice[0]!r}")
+            _check_names(names, shown)
         elif len(cells) != len(names):
             raise InvalidInput(
                 f"line {number} of {shown} has {len(cells)} cells, the heading {len(names)}"
@@ -128,29 +213,33 @@ def _name_cells(shown: str, numbered: Iterator[tuple[int, list[str]]]) -> Iterat
             yield dict(zip(names, cells, strict=True))
 
 
+def _check_names(names: list[str], shown: str) -> None:
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidInput(f"{shown} has two columns named {twice!r}")
+
+
 def _json_rows(stream: Iterable[str], shown: str) -> Iterator[Row]:
     for number, line in enumerate(stream, 1):
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InvalidInput(f"line {number} of {shown} is not JSON ({error.msg})") from None
+        row = parse_json(line, f"line {number} of {shown}")
         if not isinstance(row, dict):
             raise InvalidInput(f"line {number} of {shown} is not an object, {{...}}")
         yield row
 
 
-def _parquet_rows(path: Path, start: int) -> Iterator[Row]:
+def _parquet_rows(path: Path, start: int, shown: str) -> Iterator[Row]:
     """Row groups before the start are skipped without reading them."""
     import pyarrow
     from pyarrow import parquet
 
     with tempfile.TemporaryFile() as plain, open_bytes(path) as stream:
-        file = stream
-        if path.suffix == ".gz":
-            shutil.copyfileobj(stream, plain)
-            file = plain
         try:
-            table = parquet.ParquetFile(file, buffer_size=_BUFFER)
+            file = stream
+            if path.suffix == ".gz" or not path.is_file():
+                shutil.copyfileobj(stream, plain)
+                file = plain
+            table = parquet.ParquetFile(file, buffer_size=_BUFFER, page_checksum_verification=True)
+            _check_names(table.schema_arrow.names, shown)
             sizes = [table.metadata.row_group(k).num_rows for k in range(table.num_row_groups)]
             before = [0, *accumulate(sizes)]
             first = max(bisect_right(before, start, hi=len(sizes)) - 1, 0)
@@ -158,9 +247,11 @@ def _parquet_rows(path: Path, start: int) -> Iterator[Row]:
             for batch in table.iter_batches(1024, row_groups=list(range(first, len(sizes)))):
                 yield from batch.slice(skipped).to_pylist()
                 skipped = max(skipped - len(batch), 0)
-        except pyarrow.ArrowInvalid as error:
-            reason = str(error).splitlines()[0]
-            raise InvalidInput(f"{path} is not a whole Parquet file ({reason})") from None
+        except InvalidInput:
+            raise
+        except (pyarrow.ArrowException, OSError, EOFError, ValueError, zlib.error) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise InvalidInput(f"{shown} is not a whole Parquet file ({reason})") from None
 
 
 PARQUET = ".parquet"

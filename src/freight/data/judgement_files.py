@@ -6,7 +6,6 @@ ratings of whole systems.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from freight.data.files import FORMATS, Row, is_table, is_typed, lines, rows
+from freight.data.files import FORMATS, Row, is_stream, is_table, is_typed, lines, parse_json, rows
 from freight.data.judgements import Judgements, Output, assemble, check_spread, rating, set_name
 from freight.data.wmt import is_wmt_table, read_parallel, read_wmt_table, wmt_rows
 from freight.errors import InvalidInput
@@ -78,6 +77,8 @@ def _read_set(
         return _filter_pair(read_parallel(path, encoding), where, path)
     if not path.exists():
         raise InvalidInput(f"there is no file {path}")
+    if is_stream(path):
+        raise InvalidInput(f"{path} is a pipe, which can be read once; write it to a file first")
     if not is_table(path):
         raise InvalidInput(f"{path} is no table; a judgement set ends in {' '.join(FORMATS)}")
     if is_wmt_table(path, encoding):
@@ -322,10 +323,7 @@ def _score_objects(source: Path) -> Iterable[Any]:
         )
     if is_table(source):
         return rows(source)
-    try:
-        objects = json.loads("".join(lines(source)))
-    except json.JSONDecodeError as error:
-        raise InvalidInput(f"{source} is not JSON ({error.msg}, line {error.lineno})") from None
+    objects = parse_json("".join(lines(source)), str(source))
     if not isinstance(objects, list):
         raise InvalidInput(f"{source} is no JSON list of objects with system and ratings")
     return objects

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
+from zipfile import BadZipFile
 
 import numpy as np
 from platformdirs import user_cache_path
@@ -47,16 +48,22 @@ def open_vectors(path: Path) -> VectorSource:
         raise InvalidInput(f"{path} ends in none of {' '.join(FORMATS)} (or .gz of them)")
     try:
         return FORMATS[kind](plain)
-    except (ValueError, TypeError, KeyError, EOFError, OSError) as error:
+    except _MALFORMED as error:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(f"{path} is not a file of vectors: {error}") from None
+
+
+_MALFORMED = (
+    ValueError, TypeError, KeyError, EOFError, OSError, OverflowError, MemoryError, BadZipFile,
+)  # fmt: skip
 
 
 class _Word2VecFile:
     """Word2vec's formats: words are looked up by hash, vectors are read when they are needed."""
 
     def __init__(self, path: Path, binary: bool) -> None:
+        self._path = path
         self._bytes = np.asarray(np.memmap(path, np.uint8, "r"))
         self._binary = binary
         count, self.dim, start = _header(self._bytes, binary)
@@ -90,7 +97,14 @@ class _Word2VecFile:
         for place, row in enumerate(rows):
             begin = int(self._values[row])
             stop = int(self._begins[row + 1]) if row + 1 < len(self._begins) else len(self._bytes)
-            vectors[place] = self._bytes[begin:stop].tobytes().split()[: self.dim]
+            values = self._bytes[begin:stop].tobytes().split()[: self.dim]
+            try:
+                vectors[place] = values
+            except ValueError:
+                word = self._bytes[self._begins[row] :][: self._lengths[row]].tobytes().decode()
+                raise InvalidInput(
+                    f"{self._path} has no {self.dim} numbers for {word!r}; it is damaged"
+                ) from None
         return vectors
 
 
@@ -221,9 +235,9 @@ def _unpickled(path: Path) -> _Stored:
 
 
 def _open_npz(path: Path) -> VectorSource:
-    with np.load(path, allow_pickle=False) as arrays:
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
         words, vectors = arrays["words"], arrays["vectors"]
-    if vectors.ndim != 2 or len(words) != len(vectors):
+    if vectors.ndim != 2 or vectors.dtype.kind not in "fiu" or len(words) != len(vectors):
         raise InvalidInput(f"{path} has {len(words)} words but vectors of shape {vectors.shape}")
     return _LoadedVectors({str(word): row for row, word in enumerate(words)}, vectors)
 
@@ -250,12 +264,15 @@ def _header(data: Array, binary: bool) -> tuple[int, int, int]:
     """The number of words (-1 if unknown) and of dimensions, and where the words start."""
     newline = np.flatnonzero(data[: 2**16] == ord("\n"))
     if not len(newline):
-        raise InvalidInput("it has no first line")
+        raise ValueError("it has no first line")
     line = bytes(data[: newline[0]]).split()
     if len(line) == 2:
-        return int(line[0]), int(line[1]), int(newline[0]) + 1
+        count, dim = int(line[0]), int(line[1])
+        if not (0 < count <= data.size and 0 < dim <= data.size):
+            raise ValueError(f"its first line says {count} words of {dim} dimensions")
+        return count, dim, int(newline[0]) + 1
     if binary or len(line) < 3:
-        raise InvalidInput("its first line is not the number of words and of dimensions")
+        raise ValueError("its first line is not the number of words and of dimensions")
     return -1, len(line) - 1, 0  # GloVe's files have no such line
 
 

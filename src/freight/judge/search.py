@@ -134,7 +134,7 @@ def _value(text: str) -> Any:
     """A JSON value where it is one, text otherwise."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return float(text) if text in ("inf", "-inf") else text
 
 

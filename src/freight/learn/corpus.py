@@ -8,13 +8,12 @@ user's own extracts from a file.
 from __future__ import annotations
 
 import hashlib
-import shutil
-import sys
 import tempfile
 import zipfile
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from itertools import count
@@ -24,7 +23,7 @@ from typing import IO, Any
 import numpy as np
 
 from freight.core.types import Progress
-from freight.data.files import decode_lines, lines
+from freight.data.files import STDIN, decode_lines, is_stream, lines, spool
 from freight.encoders.words import word_tokenizer
 from freight.errors import InvalidInput
 from freight.metrics.extensions import blame, load_file
@@ -33,7 +32,6 @@ from freight.transport.types import Array
 CHUNK = 2**20
 """How many words are worked on at once."""
 
-STDIN = "-"
 Extract = Callable[[str], Iterable[str]]
 """The texts in the content of one file."""
 
@@ -97,10 +95,12 @@ def read_corpus(
             texts, tokens = packer.texts, packer.tokens
             for document in source.documents(encoding):
                 packer.add(extract(document))
+            with source.spool or nullcontext():
+                sha256 = source.sha256
             files.append(
                 {
                     "name": source.name,
-                    "sha256": source.sha256,
+                    "sha256": sha256,
                     "texts": packer.texts - texts,
                     "tokens": packer.tokens - tokens,
                 }
@@ -225,8 +225,10 @@ def find_sources(paths: Sequence[str], glob: str) -> list[CorpusSource]:
     sources = []
     for name in paths:
         path = Path(name).expanduser()
-        if name == STDIN:
-            sources.append(_spool_stdin())
+        if name == STDIN or is_stream(path):
+            copy = spool(name)
+            shown = "standard input" if name == STDIN else name
+            sources.append(CorpusSource(shown, Path(copy.name), spool=copy))
         elif path.is_dir():
             inside = sorted(one for one in path.rglob(glob) if one.is_file())
             if not inside:
@@ -237,14 +239,6 @@ def find_sources(paths: Sequence[str], glob: str) -> list[CorpusSource]:
         else:
             sources.append(CorpusSource(name, path, glob if path.suffix == ".zip" else None))
     return sources
-
-
-def _spool_stdin() -> CorpusSource:
-    """Standard input, in a temporary file that lives as long as what is returned."""
-    spool: Any = tempfile.NamedTemporaryFile()  # noqa: SIM115
-    shutil.copyfileobj(sys.stdin.buffer, spool)
-    spool.flush()
-    return CorpusSource("standard input", Path(spool.name), spool=spool)
 
 
 def _extractor(take: str | Extract) -> Callable[[Iterable[str]], Iterable[str]]:
