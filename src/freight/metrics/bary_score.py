@@ -59,10 +59,10 @@ def bary_score(
     """Transport between the Wasserstein barycenters of an encoder's last five layers.
 
     The authors' code takes the last five hidden states, keeps special tokens, and scores the
-    squared distance; so do we. The paper takes all layers, masses by IDF, and the root:
-    `preset="paper"`. It starts the barycenter at zero, where the first plan depends on
+    squared distance; so do we. It starts the barycenter at zero, where the first plan depends on
     how the solver breaks ties; ours starts at the unit-wise mean of the layers. Its IDF is looked
-    up with keys that never match; ours weighs.
+    up with keys that never match; ours weighs. The paper takes all layers, masses by IDF, and the
+    root: `preset="paper"`.
     """
     from freight.metrics.parts import Column, Metric, Problem, costs, readouts, source
     from freight.metrics.parts import encoder as find_encoder
