@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -273,7 +274,11 @@ def test_nobody_reads_what_is_printed(
 
 def test_formulas_are_escaped_on_request(tmp_path: Path) -> None:
     texts = ["=1+1", "+1", "-1", "@a", "'=a", "''-", "a=b", "'a", "", "1", "\ta"]
-    columns = {"text": texts, "score": [-0.5] * len(texts), "flags": [["-a", "b"]] * len(texts)}
+    columns: dict[str, list[Any]] = {
+        "text": texts,
+        "score": [-0.5] * len(texts),
+        "flags": [["-a", "b"]] * len(texts),
+    }
     for ending in (".csv", ".tsv"):
         several = texts[: -(ending == ".tsv") or None]
         kept = {name: values[: len(several)] for name, values in columns.items()}
