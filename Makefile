@@ -43,7 +43,8 @@ bench: .venv/ready-dev
 SCORES ?= benchmarks/results/reproduction
 reproduction: .venv/ready-dev
 	$(BIN)/python benchmarks/reproduction/scores.py -o $(SCORES)
-	$(BIN)/python benchmarks/reproduction/page.py $(SCORES) -o docs/reproduction.md
+	PYTHONPATH=benchmarks/studies $(BIN)/python benchmarks/reproduction/page.py $(SCORES)
+	$(BIN)/python docs/_site/readme.py
 
 studies: .venv/ready-dev
 	$(BIN)/python benchmarks/studies/edits.py

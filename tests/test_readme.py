@@ -51,16 +51,29 @@ def test_the_markers_of_generated_tables() -> None:
 
 
 def test_stored_agreement_is_that_of_the_reproduction() -> None:
-    stored = json.loads((RESULTS / "agreement.json").read_text("utf-8"))
+    stored = json.loads((RESULTS / "agreement.json").read_text("utf-8"))["encoders"]
     page = (ROOT / "docs/reproduction.md").read_text("utf-8")
-    section = page.split("\n## ")[-1].split("**e5**")[0]
-    lines = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
-    table = [[re.sub(r"</?u>|\*\*", "", cell).strip() for cell in line] for line in lines]
-    heads, rows = table[0], {line[0]: line for line in table[2:]}
-    for metric in stored["metrics"].values():
-        for column, value in metric["values"].items():
-            shown = rows[metric["row"]][heads.index(column)]
-            assert float(shown.replace("−", "-")) == value
+    section = page.split("\n## The house metric\n")[1].split("\n### ")[0]
+    for encoder, part in zip(stored, section.split("\n**")[1:], strict=True):
+        assert part.startswith(f"{encoder}**")
+        lines = [line.strip("|").split("|") for line in part.splitlines() if line.startswith("|")]
+        table = [[re.sub(r"</?u>|\*\*", "", cell).strip() for cell in line] for line in lines]
+        printed = [
+            [float(cell.replace("−", "-")) for cell in line[1:] if cell != "–"]
+            for line in table[2:]
+        ]
+        assert printed == [[*values.values()] for values in stored[encoder].values()]
+
+
+def test_sentences_on_a_metric_are_those_of_the_figures() -> None:
+    stale = "<!-- standing mover-score:similarity -->\nthe best of all\n<!-- /standing -->"
+    stored = json.loads((RESULTS / "agreement.json").read_text("utf-8"))["encoders"]["embedded"]
+    columns = stored["mover-score:similarity"]
+    better = sum(columns[c] > stored["bert-score:f1"][c] for c in columns)
+    written = readme.fill_in(stale).replace("\n", " ")
+    assert "the best of all" not in written
+    assert f"`bert-score` in {better} of {len(columns)} columns" in written
+    assert "<!-- leaders -->" in (ROOT / "docs/choosing.md").read_text("utf-8")
 
 
 def test_stored_speeds_are_those_of_the_pages() -> None:

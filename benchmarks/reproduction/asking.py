@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -14,10 +15,12 @@ from scipy import stats
 from freight.data.judgement_files import read_judgements
 from freight.data.judgements import Judgements
 from freight.judge.comparisons import ResampledComparison, StatisticOptions, comparison_of
+from freight.judge.correlation import Correlation
 from freight.judge.levels import estimate
+from freight.judge.significance import williams_p_values
 from freight.transport.types import Array
+from scores import STRINGS, SYSTEMS, WORDS, rated_systems
 
-WORDS = "words"
 ORDER = ("embedded", "e5", "mpnet")
 """Encoders that come first, in this order."""
 
@@ -50,12 +53,17 @@ class Store:
         return self._having("std:distance")
 
     def scores(self, encoder: str, title: str) -> dict[str, Array]:
-        """Columns of an encoder and, beside it, those of words; none where there is no file."""
-        found = dict(_columns(self.folder / f"{encoder}.{title}.npz"))
+        """Columns of an encoder and, beside it, those of words and strings.
+
+        None where there is no file.
+        """
+        columns = dict(_columns(self.folder / f"{encoder}.{title}.npz"))
         if encoder in self.encoders:
             words = _columns(self.folder / f"{WORDS}.{title}.npz")
-            found |= {_of_words(label): values for label, values in words.items()}
-        return found
+            columns |= {_of_words(label): values for label, values in words.items()}
+        if encoder in (*self.encoders, WORDS):
+            columns |= _columns(self.folder / f"{STRINGS}.{title}.npz")
+        return columns
 
     def made(self, encoder: str) -> str:
         """What computed an encoder's scores."""
@@ -73,11 +81,27 @@ class Store:
 
     def unscored(self) -> dict[str, int]:
         """By metric the rows, over all files, that it could not score."""
-        found: Counter[str] = Counter()
+        rows: Counter[str] = Counter()
         for file in self.folder.glob("*.npz"):
+            worst: Counter[str] = Counter()
             for label, values in _columns(file).items():
-                found[label.partition(":")[0]] += int((~np.isfinite(values)).sum())
-        return {metric: count for metric, count in sorted(found.items()) if count}
+                metric = label.partition(":")[0]
+                worst[metric] = max(worst[metric], int((~np.isfinite(values)).sum()))
+            rows.update(worst)
+        return {metric: count for metric, count in sorted(rows.items()) if count}
+
+    def holding(self, title: str) -> list[str]:
+        """The contextual encoders that a set was scored with."""
+        return [encoder for encoder in self.encoders if self.holds(encoder, title)]
+
+    def systems(self, vectors: str, pair: str) -> dict[str, Array]:
+        """By metric the scores of WMT18's systems; `rated_systems` has what people gave them."""
+        title = f"{SYSTEMS[0].partition('.')[0]}.{pair}"
+        return {
+            label: values
+            for label, values in self.scores(vectors, title).items()
+            if len(values) == len(rated_systems(pair))
+        }
 
     def holds(self, encoder: str, title: str) -> bool:
         """Whether the set was scored with this encoder."""
@@ -119,6 +143,21 @@ class Panel:
         return float(
             self._matrix(one, other)[0, 1] if first == one else self._matrix(one, other)[1, 0]
         )
+
+    def williams(self, labels: Sequence[str]) -> Array:
+        """One-sided p-values of row against column by Williams' test of Pearson's r."""
+        return williams_p_values(*self.points(labels))
+
+    def points(self, labels: Sequence[str]) -> tuple[Array, Array]:
+        """What is correlated on the question's level: metrics (metric, point), and people."""
+        statistic = self._over(*labels).statistic
+        assert isinstance(statistic, Correlation), self.question
+        sample = statistic.sample
+        several = [
+            statistic.rated.points(sample.scores(self.scores[label]), sample.once)
+            for label in labels
+        ]
+        return np.concatenate([one.metric for one in several]), several[0].human[0]
 
     @cache  # noqa: B019, a panel lives as long as the page
     def _matrix(self, one: str, other: str) -> Array:
@@ -180,5 +219,5 @@ def _judged(path: Path) -> Judgements:
 def _columns(path: Path) -> dict[str, Array]:
     if not path.exists():
         return {}
-    with np.load(path) as found:
-        return {label: found[label] for label in found}
+    with np.load(path) as stored:
+        return {label: stored[label] for label in stored}

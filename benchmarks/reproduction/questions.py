@@ -10,6 +10,7 @@ SEVENTEEN = ("cs-en", "de-en", "fi-en", "lv-en", "ru-en", "tr-en", "zh-en")
 DARR = ("et-en", "cs-en", "tr-en", "en-cs")
 RECALL = "litepyramid_recall"
 CRITERIA = ("correctness", "data_coverage", "relevance")
+STATISTICS = {"r": "pearson", "rho": "spearman", "tau": "kendall"}
 
 
 def wmt15(pair: str, how: str = "pearson") -> Question:
@@ -28,8 +29,8 @@ def realsumm(part: str, level: str, how: str) -> Question:
     return Question("realsumm", part, level, how, RECALL)
 
 
-def webnlg(criterion: str) -> Question:
-    return Question("webnlg2020-en", "", "system", "pearson", criterion)
+def webnlg(criterion: str, how: str = "pearson") -> Question:
+    return Question("webnlg2020-en", "", "system", how, criterion)
 
 
 CAPTIONS = Question("flickr8k-expert", "", "segment", "kendall", "expert_mean")

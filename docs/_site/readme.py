@@ -1,34 +1,122 @@
 """Writes the generated tables into the pages that have markers for them: `make readme`.
 
 The README has tables of agreement and speed, from stored results, and of the metrics; the metrics'
-pages have tables of parameters. The text between `<!-- NAME -->` and `<!-- /NAME -->` is replaced.
+pages have tables of parameters, and sentences on how well a metric does, from the same results. The
+text between `<!-- NAME -->` and `<!-- /NAME -->` is replaced.
 """
 
 import json
 import re
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import metric_tables
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks/results"
+WIDTH = 110
+"""Of generated sentences."""
+
+
+ENCODER = "embedded"
+COLUMNS = {
+    "WMT15 r": "WMT15, r",
+    "WMT17 r": "WMT17, r",
+    "DARR cs-en": "WMT18 cs-en, τ",
+    "DARR en-cs": "WMT18 en-cs, τ",
+    "RS abs text τ": "REALSumm, τ",
+    "Flickr τ": "Flickr8k, τ",
+}
+"""What of the reproduction the README shows, and how it calls it."""
+
+METRICS = {
+    "freight:score": "`freight`",
+    "bert-score:f1": "`bert-score`",
+    "lazy-emd:objective": "`lazy-emd`",
+    "bary-score:distance": "`bary-score`",
+    "mover-score:similarity": "`mover-score`",
+    "wrd-score:f1": "`wrd-score`",
+    "std:distance": "`std`",
+    "chrf:score": "`chrf`",
+    "sentence-bleu:score": "`sentence-bleu`",
+}
 
 
 def agreement() -> str:
     """How well metrics agree with people: a row per metric, the best of a column in bold."""
-    stored = _read("agreement")
-    columns = stored["columns"]
-    rows = {name: one["values"] for name, one in stored["metrics"].items()}
-    best = {column: max(values[column] for values in rows.values()) for column in columns}
-    lines = [f"| metric | {' | '.join(columns.values())} |", f"| --- |{' ---: |' * len(columns)}"]
-    for name, values in rows.items():
-        cells = [_coefficient(values[c], values[c] == best[c]) for c in columns]
-        metric, _, rest = name.partition(" ")
-        lines.append(f"| `{metric}`{' ' + rest if rest else ''} | {' | '.join(cells)} |")
+    values = {label: _figures()[label] for label in METRICS}
+    best = {column: max(row[column] for row in values.values()) for column in COLUMNS}
+    lines = [f"| metric | {' | '.join(COLUMNS.values())} |", f"| --- |{' ---: |' * len(COLUMNS)}"]
+    for label, name in METRICS.items():
+        row = values[label]
+        cells = [_coefficient(row[c], row[c] == best[c]) for c in COLUMNS]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def leaders() -> str:
+    """In which columns of the reproduction the default is first, and who is first in the others."""
+    firsts = {
+        column: max(values, key=values.__getitem__) for column, values in _by_column().items()
+    }
+    own = [column for column, label in firsts.items() if label == "freight:score"]
+    others = [
+        f"{column} (`{_shown(label)}`, {_coefficient(_figures()[label][column])})"
+        for column, label in firsts.items()
+        if column not in own
+    ]
+    return fill(
+        f"With the embedded encoder `freight` agrees best with people in {len(own)} of "
+        f"{len(firsts)} columns of [the reproduction](reproduction.md#the-house-metric): "
+        f"{', '.join(own)}. Another metric is first in {', '.join(others)}.",
+        WIDTH,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def standing(label: str) -> str:
+    """How a metric does beside the others, with the embedded encoder."""
+    columns, own = _by_column(), _figures()[label]
+    beside = [
+        f"{METRICS[other]} in {sum(own[c] > _figures()[other][c] for c in own)}"
+        for other in ("bary-score:distance", "lazy-emd:objective", "bert-score:f1")
+        if other != label
+    ]
+    first = [c for c in own if own[c] == max(columns[c].values())]
+    best = (
+        f"is first of all metrics in {', '.join(f'{c} ({_coefficient(own[c])})' for c in first)}"
+        if first
+        else "is first in none"
+    )
+    return fill(
+        f"With the embedded encoder it agrees better with people than {', than '.join(beside)} of "
+        f"{len(own)} columns of [the reproduction](../reproduction.md#the-house-metric), and "
+        f"{best}.",
+        WIDTH,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def _figures() -> dict[str, dict[str, float]]:
+    """By metric and column, with the embedded encoder."""
+    figures: dict[str, dict[str, float]] = _read("agreement")["encoders"][ENCODER]
+    return figures
+
+
+def _by_column() -> dict[str, dict[str, float]]:
+    figures = _figures()
+    columns = dict.fromkeys(column for row in figures.values() for column in row)
+    return {c: {label: row[c] for label, row in figures.items() if c in row} for c in columns}
+
+
+def _shown(label: str) -> str:
+    """A metric as the command line calls it, without its primary column."""
+    metric, _, column = label.partition(":")
+    return label if metric.startswith("bert-score") and column != "f1" else metric
 
 
 def speed() -> str:
@@ -46,15 +134,22 @@ def speed() -> str:
     return "\n".join(lines)
 
 
-TABLES: dict[str, Callable[[], str]] = {
+TABLES: dict[str, Callable[..., str]] = {
     "agreement": agreement,
     "speed": speed,
     "metrics": metric_tables.metrics,
     "index": metric_tables.index,
+    "leaders": leaders,
+    "standing": standing,
+    "parameters": metric_tables.parameters,
 }
-"""The tables by the name of their markers; `parameters NAME` stands for those of a metric."""
+"""By the name of its markers what stands between them; words after the name are arguments."""
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/metrics").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "docs/choosing.md",
+    *sorted((ROOT / "docs/metrics").glob("*.md")),
+]
 """The pages that have generated tables."""
 
 _BLOCK = re.compile(
@@ -68,9 +163,8 @@ def fill_in(text: str) -> str:
 
 
 def _block(match: re.Match[str]) -> str:
-    name, metrics = match["name"], match["of"].split()
-    table = partial(metric_tables.parameters, *metrics) if metrics else TABLES[name]
-    return f"<!-- {name}{match['of']} -->\n{table()}\n<!-- /{name} -->"
+    name, words = match["name"], match["of"].split()
+    return f"<!-- {name}{match['of']} -->\n{TABLES[name](*words)}\n<!-- /{name} -->"
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -78,7 +172,7 @@ def _read(name: str) -> dict[str, Any]:
     return stored
 
 
-def _coefficient(value: float, best: bool) -> str:
+def _coefficient(value: float, best: bool = False) -> str:
     shown = f"{value:.3f}".replace("0.", ".", 1)
     return f"**{shown}**" if best else shown
 
