@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint docs readme notebooks bench reproduction studies soak dist wheels minimum newest clean
+.PHONY: demo test kernels lint docs readme notebooks bench reproduction studies soak dist wheels minimum newest clean
 
 demo: .venv/ready
 	@$(BIN)/python examples/first_plan.py
@@ -16,6 +16,10 @@ test: .venv/ready-dev lint
 	@# Two workers with one thread each: more threads than cores would wait for one another.
 	@# A file stays with one worker, so that its fixtures are made once; the slow folders are first.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+kernels: .venv/ready
+	@# what is in src/cpp, built again beside the sources
+	$(PIP_INSTALL) --no-deps -e .
 
 lint: .venv/ready-dev
 	$(BIN)/ruff format --check .
@@ -76,7 +80,7 @@ clean:
 		{ echo "Python 3.11 or newer with venv is needed (Debian: apt-get install python3-venv), or say PYTHON=..."; exit 1; }
 	$(PYTHON) -m venv .venv
 
-.venv/ready: .venv/bin/python pyproject.toml constraints.txt
+.venv/ready: .venv/bin/python pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/cpp/*)
 	$(PIP_INSTALL) -e '.[embedded,report]'
 	@touch $@
 

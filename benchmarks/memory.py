@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path("benchmarks/results/memory.json"))
     parser.add_argument("--figure", type=Path, default=Path("benchmarks/results/memory.svg"))
     arguments = parser.parse_args()
-    measure_run(100, arguments.encoder)  # compiles the kernels, which takes memory too
+    measure_run(100, arguments.encoder)  # loads what the first run needs
     runs = {n: measure_run(n, arguments.encoder) for n in (arguments.small, arguments.large)}
     for pairs, run in runs.items():
         print(f"{pairs:>9,} pairs: {run.peak / 2**20:,.0f} MiB at the peak")

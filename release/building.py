@@ -12,6 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 INFORMATION = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
+_BUILD = "import sys, backend; backend.build_wheel(sys.argv[1]); backend.build_sdist(sys.argv[1])"
 _FIRST = 315532800  # 1980, before which a zip file knows no time
 
 
@@ -41,14 +42,15 @@ def checked_build(source: Path, out: Path) -> list[Path]:
 
 
 def build(source: Path, out: Path, epoch: int) -> list[Path]:
-    """The wheel and the sdist that hatchling makes of a tree, as of a second since 1970."""
+    """The wheel and the sdist that our backend makes of a tree, as of a second since 1970."""
     for earlier in (*out.glob("*.whl"), *out.glob("*.tar.gz")):
         earlier.unlink()
-    command = [sys.executable, "-m", "hatchling", "build", "-d", str(out.absolute())]
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch)}
+    command = [sys.executable, "-c", _BUILD, str(out.absolute())]
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "PYTHONPATH": "release"}
+    environment["SKBUILD_BUILD_DIR"] = "build/wheel"  # what is compiled once need not be again
     done = subprocess.run(command, cwd=source, env=environment, text=True, capture_output=True)
     if done.returncode:
-        sys.exit(f"hatchling could not build {source}:\n{done.stderr}")
+        sys.exit(f"{source} could not be built:\n{done.stdout}{done.stderr}")
     return sorted(out.glob("*.whl")) + sorted(out.glob("*.tar.gz"))
 
 
@@ -73,9 +75,10 @@ def difference(wheel: Path, source: Path) -> tuple[list[str], list[str]]:
     package = source / "src"
     wanted = {
         str(path.relative_to(package))
-        for path in package.rglob("*")
+        for path in (package / "freight").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
+    wanted.add("freight/_kernels.so")
     name, version = wheel.name.split("-")[:2]
     wanted |= {f"{name}-{version}.dist-info/{part}" for part in INFORMATION}
     found = set(zipfile.ZipFile(wheel).namelist())

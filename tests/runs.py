@@ -189,8 +189,7 @@ def wait_after_first_shard(sign: str) -> None:
     RunFolder.append_line = append_and_wait  # type: ignore[method-assign]
 
 
-# Importing takes longer than a run, so one process imports, and forks for each run. It must not
-# have run a parallel kernel itself.
+# Importing takes longer than a run, so one process imports, and forks for each run.
 PARENT = """
 import json, os, sys
 from pathlib import Path

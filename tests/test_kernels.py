@@ -1,186 +1,220 @@
-"""Compiled code is shared by content: between copies of the package, never across a change."""
+"""The compiled kernels: the same bits on every vector unit and with any number of threads."""
 
-import importlib
-import json
 import os
-import pkgutil
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numba
 import numpy as np
 import pytest
-from numba.core.dispatcher import Dispatcher
 
 import freight
-from freight import kernels
-from freight.transport import elementary
+from freight import Problem, kernels
+from problems import Floats, random_batch
 
 PACKAGE = Path(freight.__file__).parent
-VERSION = f"numba-{numba.__version__}"
+PROBLEMS = (
+    Problem(),
+    Problem(ref=0),
+    Problem(1, 0.3),
+    Problem(0.23, 0.31, 0.009),
+    Problem(epsilon=0.002),
+)
 
-# exp_in_place calls _exp_block and uses the constants _FEW and _BLOCK
-RUN = """
-import json
-import numpy as np
-from freight.transport.elementary import exp_in_place
-x = np.linspace(-1.0, 1.0, 64)
-exp_in_place(x)
-stats = exp_in_place.stats
-counts = [sum(counter.values()) for counter in (stats.cache_hits, stats.cache_misses)]
-print(json.dumps([x.tolist(), *counts, stats.cache_path]))
+
+def vector_units() -> list[str]:
+    def exists(name: str) -> bool:
+        try:
+            return kernels.use_vectors(name) == name
+        except ValueError:
+            return False
+
+    units = [name for name in ("baseline", "avx2", "avx512") if exists(name)]
+    kernels.use_vectors()
+    return units
+
+
+def every_result() -> list[Floats]:
+    """What the kernels compute of one set of numbers."""
+    batch = random_batch(5, 30, 23)
+    rng = np.random.default_rng(0)
+    plans = [freight.solve(problem, *batch) for problem in PROBLEMS]
+    results = [x for plan in plans for x in (plan.flow, plan.gap, plan.regularised)]
+    # Wide enough for several threads to factorise one matrix.
+    wide = rng.uniform(0, 2, (250, 240)), np.full(250, 1 / 250), np.full(240, 1 / 240)
+    results += [freight.solve(problem, *wide).flow for problem in (PROBLEMS[0], PROBLEMS[2])]
+    bary = freight.barycenter(rng.normal(size=(2, 3, 9, 21)), rng.dirichlet(np.ones(9), 2))
+    points = rng.normal(size=(40, 37)).astype(np.float32)
+    results += [
+        bary.points,
+        kernels.lengths(points),
+        kernels.unit_means(points, np.array([0, 9, 40])),
+    ]
+    return results
+
+
+@pytest.fixture
+def own_setting() -> Any:
+    """Threads and vectors are what they were, afterwards."""
+    before = kernels.get_kernel_threads()
+    yield
+    kernels.set_kernel_threads(before)
+    kernels.use_vectors()
+
+
+def assert_same_bits(one: list[Floats], other: list[Floats]) -> None:
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.usefixtures("own_setting")
+def test_no_vector_unit_changes_a_bit() -> None:
+    expected = every_result()
+    units = vector_units()
+    assert "baseline" in units
+    for unit in units:
+        assert kernels.use_vectors(unit) == unit
+        assert_same_bits(every_result(), expected)
+    with pytest.raises(ValueError, match="no vector unit 'abacus'"):
+        kernels.use_vectors("abacus")
+
+
+@pytest.mark.usefixtures("own_setting")
+def test_no_number_of_threads_changes_a_bit() -> None:
+    kernels.set_kernel_threads(1)
+    expected = every_result()
+    kernels.set_kernel_threads(3)
+    assert kernels.get_kernel_threads() == 3
+    assert_same_bits(every_result(), expected)
+
+
+@pytest.mark.usefixtures("own_setting")
+def test_kernels_may_be_called_by_many_threads_at_once() -> None:
+    kernels.set_kernel_threads(3)
+    expected = every_result()
+    with ThreadPoolExecutor(4) as pool:
+        for results in pool.map(lambda _: every_result(), range(8)):
+            assert_same_bits(results, expected)
+
+
+@pytest.mark.usefixtures("own_setting")
+def test_a_thread_may_work_alone() -> None:
+    kernels.set_kernel_threads(4)
+    assert kernels.spare_threads() == 2
+    with ThreadPoolExecutor(1, initializer=kernels.work_alone) as pool:
+        assert pool.submit(kernels.get_kernel_threads).result() == 1
+    assert kernels.get_kernel_threads() == 4
+
+
+def run(code: str, **environment: str) -> str:
+    given = {**os.environ, **environment}
+    given = {name: value for name, value in given.items() if value != "unset"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=given, text=True, capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+COUNTS = """
+import torch, freight
+from freight.kernels import get_kernel_threads
+{}
+metric = freight.load("lazy-emd", encoder="hashed")
+before, signature = torch.get_num_threads(), metric.signature
+metric.score(["a cat sat on the mat"] * 40, ["the cat sat"] * 40)
+print(get_kernel_threads(), torch.get_num_threads() - before, metric.signature == signature)
 """
 
 
-class Run(NamedTuple):
-    values: list[float]
-    hits: int
-    misses: int
-    folder: str
+def test_the_number_of_threads_is_the_users() -> None:
+    cores = len(os.sched_getaffinity(0))
+    assert run(COUNTS.format(""), OMP_NUM_THREADS="unset").split() == [str(cores), "0", "True"]
+    alone = "torch.set_num_threads(1)"
+    assert run(COUNTS.format(alone), OMP_NUM_THREADS="3").split() == ["3", "0", "True"]
+    both = "freight.set_threads(2); assert torch.get_num_threads() == 2"
+    assert run(COUNTS.format(both), OMP_NUM_THREADS="1").split() == ["2", "0", "True"]
 
 
-def copy_package(folder: Path, **edits: tuple[str, str]) -> Path:
-    """The package in another folder, its module of elementary functions edited there."""
-    shutil.copytree(PACKAGE, folder / "freight", ignore=shutil.ignore_patterns("__pycache__"))
-    path = folder / "freight/transport/elementary.py"
-    source = path.read_text()
-    for old, new in edits.values():
-        assert source.count(old) == 1
-        source = source.replace(old, new)
-    path.write_text(source)
-    return folder
+def test_a_forked_child_computes_too() -> None:
+    code = """
+import os, sys, signal, numpy as np, freight
+from freight import kernels, Problem
+kernels.set_kernel_threads(3)
+mass = np.full((64, 20), .05)
+batch = np.random.default_rng(0).uniform(size=(64, 20, 20)), mass, mass
+flow = freight.solve(Problem(), *batch).flow
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    same = np.array_equal(freight.solve(Problem(), *batch).flow, flow)
+    os._exit(0 if same else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert np.array_equal(freight.solve(Problem(), *batch).flow, flow)
+print("ended")
+"""
+    assert run(code) == "ended"
 
 
-def run(folder: Path, cache: Path) -> Run:
-    """Call a kernel of that copy in a process of its own."""
-    given = os.environ | {"PYTHONPATH": str(folder), "XDG_CACHE_HOME": str(cache)}
-    given.pop("NUMBA_CACHE_DIR", None)
-    command = [sys.executable, "-c", RUN]
-    done = subprocess.run(command, env=given, check=True, capture_output=True, text=True)
-    return Run(*json.loads(done.stdout))
+def test_nothing_needs_to_be_written(tmp_path: Path) -> None:
+    nowhere = tmp_path / "a file, where a folder is needed"
+    nowhere.write_text("")
+    code = (
+        "import freight\n"
+        "metric = freight.load('freight', encoder='hashed')\n"
+        "print(metric.score(['a cat sat'], ['the cat sat']).system)"
+    )
+    assert "score" in run(code, XDG_CACHE_HOME=str(nowhere), HOME=str(nowhere))
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache that holds what one copy of the package has compiled."""
-    first = tmp_path_factory.mktemp("first")
-    folder = first / "cache"
-    compiled = run(copy_package(first), folder)
-    assert compiled[1:] == (0, 1, str(folder / "freight/kernels" / VERSION))
-    np.testing.assert_allclose(compiled.values, np.exp(np.linspace(-1.0, 1.0, 64)), rtol=1e-15)
-    return folder
+def test_a_lost_library_is_named_with_the_cure(tmp_path: Path) -> None:
+    (tmp_path / "freight").mkdir()
+    for name in ("__init__.py", "moved.py", "kernels.py"):
+        shutil.copy(PACKAGE / name, tmp_path / "freight")
+    code = "try:\n    import freight.kernels\nexcept ImportError as error:\n    print(error)"
+    assert "`make kernels`" in run(code, PYTHONPATH=str(tmp_path))
 
 
-def test_another_copy_of_the_same_sources_compiles_nothing(cache: Path, tmp_path: Path) -> None:
-    assert run(copy_package(tmp_path), cache)[1:3] == (1, 0)
+def test_arrays_of_any_precision_and_strides() -> None:
+    cost, hyp, ref = random_batch(3, 4, 5)
+    expected = freight.solve(Problem(1, 1), cost, hyp, ref).flow
+    turned = np.asfortranarray(cost)
+    np.testing.assert_array_equal(freight.solve(Problem(1, 1), turned, hyp, ref).flow, expected)
+    spread = np.zeros((3, 8, 10))[:, ::2, ::2]
+    spread[:] = cost
+    np.testing.assert_array_equal(freight.solve(Problem(1, 1), spread, hyp, ref).flow, expected)
+    narrow = freight.solve(Problem(1, 1), cost.astype(np.float32), hyp, ref).flow
+    np.testing.assert_allclose(narrow, expected, atol=1e-5)
 
 
-def test_another_comment_compiles_nothing(cache: Path, tmp_path: Path) -> None:
-    edit = ('    """exp(x) = 2**n', '    # longer by a line\n    """So that exp(x) = 2**n')
-    assert run(copy_package(tmp_path, doc=edit), cache)[1:3] == (1, 0)
+def test_arrays_that_do_not_fit_are_refused() -> None:
+    cost, hyp, ref = random_batch(3, 4, 5)
+    sizes, terms = (np.full(3, 4), np.full(3, 5)), (1.0, 1.0, 0.0, 1e-9, 100)
+    with pytest.raises(ValueError, match="do not fit"):
+        kernels.simplex((cost, hyp[:2], ref, *sizes), terms)
+    with pytest.raises(TypeError, match="float32 or float64"):
+        kernels.simplex((cost.astype(np.float16), hyp, ref, *sizes), terms)
+    with pytest.raises(TypeError, match="without gaps"):
+        kernels.lengths(np.zeros((4, 6))[:, ::2])
+    given = np.zeros(1, np.int64), np.zeros(2, np.int64), np.zeros(1), np.zeros(1, np.int64)
+    with pytest.raises(TypeError, match="without gaps"):
+        kernels.enter_units(*given, 0, np.zeros(1), *(np.zeros(2) for _ in range(4)))
 
 
-def test_a_changed_callee_is_compiled_and_called(cache: Path, tmp_path: Path) -> None:
-    edit = ("(r + r * r * p + 1.0) * scale[k]", "(r + r * r * p + 1.0) * scale[k] + 5.0")
-    changed = run(copy_package(tmp_path, callee=edit), cache)
-    assert changed[1:3] == (0, 1)
-    np.testing.assert_allclose(changed.values, np.exp(np.linspace(-1.0, 1.0, 64)) + 5.0)
+@pytest.mark.parametrize("size", [1, 7, 8, 23, 24, 100, 513])
+def test_exp_and_log_are_right_to_the_last_bits(size: int) -> None:
+    rng = np.random.default_rng(size)
+    for spread in (1e-9, 1.0, 690.0):
+        x = rng.uniform(-spread, spread, size)
+        np.testing.assert_allclose(kernels.exp(x), np.exp(x), rtol=4e-16)
+        positive = np.exp(x)
+        np.testing.assert_allclose(kernels.log(positive), np.log(positive), rtol=4e-16, atol=0)
 
 
-def test_a_changed_constant_of_a_callee_is_compiled(cache: Path, tmp_path: Path) -> None:
-    edit = ("_LN2_HIGH = ", "_LN2_HIGH = 1.0 + ")
-    changed = run(copy_package(tmp_path, constant=edit), cache)
-    assert changed[1:3] == (0, 1)
-    assert changed.values[0] != pytest.approx(np.exp(-1.0))
-
-
-def test_a_damaged_file_is_compiled_again(cache: Path, tmp_path: Path) -> None:
-    shutil.copytree(cache, tmp_path / "cache")
-    for path in (tmp_path / "cache").rglob("*.nbc"):
-        path.write_bytes(path.read_bytes()[:1000])
-    assert run(copy_package(tmp_path), tmp_path / "cache")[1:3] == (0, 1)
-    assert run(tmp_path, tmp_path / "cache")[1:3] == (1, 0)
-
-
-def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("a file, where a folder is needed")
-    beside = copy_package(tmp_path) / "freight/__pycache__"
-    assert run(tmp_path, tmp_path / "cache")[1:] == (0, 1, str(beside / VERSION))
-    assert run(tmp_path, tmp_path / "cache")[1:3] == (1, 0)
-    shutil.rmtree(beside)
-    beside.write_text("no folder either")
-    assert run(tmp_path, tmp_path / "cache")[1:3] == (0, 1)
-
-
-def test_numba_s_own_folder_is_obeyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    assert kernels.kernel_folder() == tmp_path / VERSION
-
-
-def test_other_users_of_numba_keep_their_cache() -> None:
-    config: Any = numba.config
-    assert os.environ.get("NUMBA_CACHE_DIR", "") == config.CACHE_DIR
-    theirs = numba.njit(cache=True)(lambda x: x)
-    assert theirs.stats.cache_path != str(kernels.kernel_folder())
-
-
-def test_every_kernel_can_be_stored() -> None:
-    stored = 0
-    for module in pkgutil.walk_packages([str(PACKAGE)], "freight."):
-        if module.name.endswith(("__main__", "triton_solvers")):
-            continue
-        for value in vars(importlib.import_module(module.name)).values():
-            if isinstance(value, Dispatcher):
-                assert "0x" not in kernels._describe_content(value)  # no address of this process
-                assert kernels._describe_content(value) == kernels._describe_content(value)
-                stored += 1
-    assert stored > 100
-
-
-def content(source: str, **names: Any) -> str:
-    """The content of the kernel `f` in this source."""
-    names |= {"kernel": kernels.kernel, "summing": kernels.summing, "__name__": "made_up"}
-    exec(source, names)
-    return kernels._describe_content(names["f"])
-
-
-CALLS = "@kernel\ndef f(x):\n    return g(x) * K\n@{}\ndef g(x):\n    return x + {}\n"
-
-
-@pytest.mark.parametrize(
-    ("decorator", "term", "constant"),
-    [("summing", "1.0", 2.0), ("kernel", "1", 2.0), ("kernel", "1.0", 2), ("kernel", "-0.0", 2.0)],
-)
-def test_content_changes_with_options_and_constants(
-    decorator: str, term: str, constant: float
-) -> None:
-    before = content(CALLS.format("kernel", "1.0"), K=2.0)
-    assert before == content("# moved down\n" + CALLS.format("kernel", "1.0"), K=2.0)
-    assert before != content(CALLS.format(decorator, term), K=constant)
-
-
-def test_content_changes_with_arrays_and_fields() -> None:
-    source = "@kernel\ndef f(x):\n    return x[0] + K[0]\n"
-    assert content(source, K=np.zeros(2)) != content(source, K=np.array([0.0, 1.0]))
-    classes = NamedTuple("T", [("a", float), ("b", float)]), NamedTuple("T", [("b", float)])
-    source = "@kernel\ndef f(x):\n    return K(x)\n"
-    assert content(source, K=classes[0]) != content(source, K=classes[1])
-
-
-def test_a_module_of_ours_is_no_constant() -> None:
-    with pytest.raises(TypeError, match="import the constants and kernels themselves"):
-        content("@kernel\ndef f(x):\n    return K.dot(x, x)\n", K=elementary)
-
-
-def test_types_differ_with_the_order_of_their_fields(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Pair(NamedTuple):
-        a: float
-        b: float
-
-    typeof: Any = numba.typeof
-    forward = kernels._describe_type(typeof(Pair(1.0, 2.0)))
-    monkeypatch.setattr(Pair, "_fields", ("b", "a"))
-    assert kernels._describe_type(typeof(Pair(1.0, 2.0))) != forward
+def test_exp_stays_a_number() -> None:
+    x = kernels.exp(np.array([-1e5, 1e5, 0.0] * 10))
+    assert np.isfinite(x).all()
+    assert (x > 0).all()
+    assert x[2] == 1.0

@@ -1,239 +1,448 @@
-"""How numba compiles our kernels, where the machine code is kept, and which threads run it.
+"""The compiled kernels (`src/cpp`), and how many threads they may use.
 
-Compiled code is stored by content: the file name is a digest of the bytecode of the kernel and of
-everything that it calls, the constants they use, the options, the signature and the processor. The
-same sources in another folder (another clone, an installed wheel) share the machine code; a
-kernel is compiled again as soon as it, one of its callees or one of their constants has changed.
-Numba's own cache goes by path and line, and does not notice that a callee has changed.
+A kernel shares out its batch among threads of its own, with the interpreter's lock released; there
+are as many threads as OMP_NUM_THREADS says, else as this process has cores. Arrays of float32 or
+float64 are read where they lie, whatever their strides. Structures are those of `batches.hpp`,
+`scanning.hpp` and `judging.hpp`.
 """
 
-import hashlib
-import pickle
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import cache, cached_property
+import ctypes
+from collections.abc import Callable
+from ctypes import Structure, byref, c_bool, c_char_p, c_double, c_int, c_int64, c_void_p
 from pathlib import Path
-from threading import RLock, local
-from types import CodeType, ModuleType
-from typing import Any, TypeVar, cast
-from uuid import uuid4
+from typing import Any, TypeAlias
 
-import numba
 import numpy as np
-from numba.core.compiler import CompileResult
-from numba.core.dispatcher import Dispatcher
-from numba.core.serialize import dumps
-from platformdirs import user_cache_path
+import numpy.typing as npt
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-# Sums may be re-ordered into vector lanes, which takes the promise that all terms are finite.
-_VECTORS = {"reassoc", "contract", "nsz", "nnan", "ninf"}
-
-_dumps: Callable[[Any], bytes] = dumps
-
-_ONE = RLock()
-_THREAD = local()
+_Array: TypeAlias = npt.NDArray[Any]
+# Cost (pair, n, m), masses (pair, n) and (pair, m), and how many units exist (pair,).
+_Batched: TypeAlias = tuple[_Array, _Array, _Array, _Array, _Array]
+_LIBRARY = Path(__file__).with_name("_kernels.so")
 
 
-def kernel(function: F) -> F:
-    """Compile a function that works on one problem."""
-    return _compile(function)
-
-
-def summing(function: F) -> F:
-    """Compile a short reduction of finite numbers that may be re-ordered for the vector unit."""
-    return _compile(function, fastmath=_VECTORS)
-
-
-def batch_kernel(function: F) -> F:
-    """Compile a loop over a batch whose problems are shared out among the threads."""
-    return _compile(function, parallel=True)
-
-
-def _compile(function: F, **options: Any) -> F:
-    compiled: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
-    if compiled is not function:  # with NUMBA_DISABLE_JIT numba compiles nothing
-        compiled._cache = _ContentCache(compiled)
-    return cast(F, compiled)
-
-
-def kernel_folder() -> Path:
-    """Where compiled kernels are kept: in $NUMBA_CACHE_DIR where that is set, else in our cache.
-
-    A folder that cannot be written is replaced by `__pycache__` beside this module. Every version
-    of numba has a folder of its own.
-    """
-    config: Any = numba.config
-    return _writable_folder(str(config.CACHE_DIR))
-
-
-@cache
-def _writable_folder(given: str) -> Path:
-    version = f"numba-{numba.__version__}"
-    ours = user_cache_path("freight", appauthor=False) / "kernels"
-    first = (Path(given) if given else ours) / version
-    for folder in (first, Path(__file__).parent / "__pycache__" / version):
-        with suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder).close()
-            return folder
-    return first  # what is there can still be read
-
-
-class _ContentCache:
-    """The compiled signatures of one kernel on disk; takes the place of numba's own cache."""
-
-    def __init__(self, dispatcher: Any) -> None:
-        self._dispatcher = dispatcher
-
-    @property
-    def cache_path(self) -> str:
-        return str(kernel_folder())
-
-    def load_overload(self, signature: Any, context: Any) -> Any:
-        """The stored code for these types, or None."""
-        context.refresh()
-        try:
-            payload = pickle.loads(self._path(signature, context.codegen()).read_bytes())
-        except (OSError, EOFError, pickle.UnpicklingError):
-            return None
-        rebuild: Any = CompileResult._rebuild
-        return rebuild(context, *payload)
-
-    def save_overload(self, signature: Any, result: Any) -> None:
-        """Store what was compiled for these types; a folder that cannot be written is no error."""
-        if result.lifted or result.library.has_dynamic_globals:
-            return
-        path = self._path(signature, result.codegen)
-        payload = _dumps(result._reduce())
-        unfinished = path.with_name(f"{path.name}.{uuid4().hex}")
-        try:
-            unfinished.write_bytes(payload)
-            unfinished.replace(path)
-        except OSError:
-            with suppress(OSError):
-                unfinished.unlink(missing_ok=True)
-
-    def flush(self) -> None:
-        """Numba calls this to recompile a function whose globals have changed."""
-        self.__dict__.pop("_content", None)
-
-    def _path(self, signature: Any, codegen: Any) -> Path:
-        arguments = [_describe_type(kind) for kind in getattr(signature, "args", signature)]
-        parts = [self._content, *arguments, repr(codegen.magic_tuple())]
-        digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
-        function = self._dispatcher.py_func
-        return kernel_folder() / f"{function.__module__}.{function.__qualname__}-{digest[:32]}.nbc"
-
-    @cached_property
-    def _content(self) -> str:
-        # Not while decorating: what a kernel calls may be defined below it.
-        return _describe_content(self._dispatcher)
-
-
-def _describe_content(dispatcher: Any) -> str:
-    """All that the machine code of a kernel depends on, apart from types and processor."""
-    reachable = {_name(dispatcher): dispatcher}
-    waiting = [dispatcher]
-    while waiting:
-        for value in _referenced(waiting.pop().py_func).values():
-            if isinstance(value, Dispatcher) and _name(value) not in reachable:
-                reachable[_name(value)] = value
-                waiting.append(value)
-    parts = [f"numba {numba.__version__}, numpy {np.__version__}"]
-    parts += [_describe_kernel(reachable[name]) for name in sorted(reachable)]
-    return "\n".join(parts)
-
-
-def _describe_kernel(dispatcher: Any) -> str:
-    function, options = dispatcher.py_func, dispatcher.targetoptions
-    parts = [_name(dispatcher)]
-    parts += [f"{key}={_describe(options[key])}" for key in sorted(options)]
-    for code in _code_objects(function.__code__):
-        constants = [c for c in code.co_consts if not isinstance(c, CodeType)]
-        parts += [code.co_code.hex(), repr(code.co_names)]
-        parts += [_describe(c) for c in constants if c != function.__doc__]
-    parts += [f"{key}: {_describe(value)}" for key, value in _referenced(function).items()]
-    parts.append(_describe(function.__defaults__))
-    return "\n".join(parts)
-
-
-def _referenced(function: Any) -> dict[str, Any]:
-    """The globals and closure variables that the function may use, by name."""
-    names = {name for code in _code_objects(function.__code__) for name in code.co_names}
-    values = {n: function.__globals__[n] for n in sorted(names) if n in function.__globals__}
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    return values | {name: cell.cell_contents for name, cell in cells}
-
-
-def _code_objects(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _code_objects(constant)
-
-
-def _describe(value: Any) -> str:
-    """A text that changes with the value and is the same in every process."""
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype.str} {value.shape} {value.tobytes().hex()}"
-    if isinstance(value, (tuple, list)):
-        return f"({', '.join(_describe(item) for item in value)})"
-    if isinstance(value, (set, frozenset)):
-        return f"{{{', '.join(sorted(_describe(item) for item in value))}}}"
-    if value is None or isinstance(value, (bool, int, float, complex, str, bytes, np.generic)):
-        return repr(value)
-    if isinstance(value, ModuleType) and not value.__name__.startswith("freight"):
-        return value.__name__
-    if callable(value):  # a kernel, a class, or what numba itself implements
-        return f"{_name(value)} {getattr(value, '_fields', '')}"
-    raise TypeError(f"a kernel refers to {value!r}: import the constants and kernels themselves")
-
-
-def _describe_type(kind: Any) -> str:
-    """A numba type; of a named tuple numba itself gives the class, but not the order of fields."""
-    inner = [_describe_type(item) for item in getattr(kind, "types", ())]
-    return f"{kind} {getattr(kind, 'fields', '')} {inner}"
-
-
-def _name(value: Any) -> str:
-    return f"{value.__module__}.{getattr(value, '__qualname__', None) or value.__name__}"
-
-
-@contextmanager
-def one_at_a_time() -> Iterator[None]:
-    """Wraps a parallel kernel: numba's simplest threading layer aborts when entered twice."""
-    if getattr(_THREAD, "solitary", False) and _can_be_entered_twice():
-        yield
-    else:
-        with _ONE:
-            yield
-
-
-def work_alone() -> None:
-    """From now on this thread shares its kernels with no other, which may run theirs beside it."""
-    numba.set_num_threads(1)
-    _THREAD.solitary = True
-
-
-def spare_threads() -> int:
-    """How many threads may work alone, while two others prepare what they need."""
-    return max(1, int(numba.get_num_threads()) - 2)
-
-
-def _can_be_entered_twice() -> bool:
+def _load() -> ctypes.CDLL:
     try:
-        library: Any = numba
-        return bool(library.threading_layer() != "workqueue")
-    except ValueError:  # none has been chosen yet
-        return False
+        return ctypes.CDLL(str(_LIBRARY))
+    except OSError as error:
+        raise ImportError(
+            f"the compiled kernels cannot be loaded ({error}); reinstall freight, or run"
+            " `make kernels` among its sources"
+        ) from None
+
+
+_library = _load()
+_library.freight_use_vectors.restype = c_char_p
+_library.freight_scan.restype = c_void_p
+
+
+class _Numbers(Structure):
+    _fields_ = [("data", c_void_p), ("stride", c_int64 * 3), ("wide", c_bool)]
+
+
+class _Batch(Structure):
+    _fields_ = [
+        *((name, _Numbers) for name in ("cost", "hyp_weights", "ref_weights")),
+        ("hyp_sizes", c_void_p),
+        ("ref_sizes", c_void_p),
+        ("pairs", c_int64),
+    ]
+
+
+class _Terms(Structure):
+    _fields_ = [
+        *((name, c_double) for name in ("hyp", "ref", "epsilon", "tolerance")),
+        ("max_iterations", c_int64),
+    ]
+
+
+class _Solved(Structure):
+    _fields_ = [
+        ("flow", c_void_p),
+        ("n", c_int64),
+        ("m", c_int64),
+        ("gap", c_void_p),
+        ("converged", c_void_p),
+    ]
+
+
+class _Barycenters(Structure):
+    _fields_ = [
+        ("layers", _Numbers),
+        ("weights", _Numbers),
+        ("sizes", c_void_p),
+        *((name, c_int64) for name in ("texts", "depth", "width", "dim", "max_iterations")),
+        *((name, c_void_p) for name in ("points", "objective", "converged")),
+    ]
+
+
+class _Coefficients(Structure):
+    _fields_ = [
+        ("gram", _Numbers),
+        ("weights", _Numbers),
+        *((name, c_int64) for name in ("texts", "size", "length", "max_iterations")),
+        ("out", c_void_p),
+        ("converged", c_void_p),
+    ]
+
+
+class _Points(Structure):
+    _fields_ = [("data", c_void_p), ("dim", c_int64), ("wide", c_bool)]
+
+
+class _WordTable(Structure):
+    _fields_ = [
+        ("count", c_int64),
+        *((name, c_void_p) for name in ("hashes", "order", "data")),
+        ("size", c_int64),
+        ("begins", c_void_p),
+        ("lengths", c_void_p),
+    ]
+
+
+class _Sample(Structure):
+    _fields_ = [("data", c_void_p), ("rows", c_int64), ("points", c_int64)]
+
+
+class _Groups(Structure):
+    _fields_ = [("starts", c_void_p), ("count", c_int64)]
 
 
 def set_threads(count: int) -> None:
     """Use this many threads for everything on the CPU: our kernels, and torch."""
     import torch
 
-    numba.set_num_threads(count)
+    set_kernel_threads(count)
     torch.set_num_threads(count)
+
+
+def set_kernel_threads(count: int) -> None:
+    """Use this many threads for the kernels of this process."""
+    _library.freight_set_threads(c_int(count))
+
+
+def get_kernel_threads() -> int:
+    """How many threads a kernel that is called here may use."""
+    return int(_library.freight_get_threads())
+
+
+def work_alone() -> None:
+    """From now on this thread shares its kernels with no other, which may run theirs beside it."""
+    _library.freight_set_own_threads(c_int(1))
+
+
+def spare_threads() -> int:
+    """How many threads may work alone, while two others prepare what they need."""
+    return max(1, get_kernel_threads() - 2)
+
+
+def use_vectors(name: str = "") -> str:
+    """Use the vector unit of this name, else the widest there is; the bits are the same."""
+    used = _library.freight_use_vectors(name.encode())
+    if used is None:
+        raise ValueError(f"this processor has no vector unit {name!r}")
+    return str(used.decode())
+
+
+def _run(kernel: str, *arguments: Any) -> None:
+    """Run a kernel on structures, arrays and numbers; arrays are those that it is to read."""
+    if getattr(_library, f"freight_{kernel}")(*(_passed(one) for one in arguments)):
+        raise MemoryError("too little memory for this batch")
+
+
+def _passed(argument: Any) -> Any:
+    if isinstance(argument, np.ndarray):
+        return _at(argument)
+    if isinstance(argument, Structure):
+        return byref(argument)
+    return c_double(argument) if isinstance(argument, float) else c_int64(argument)
+
+
+def _at(array: _Array) -> c_void_p:
+    """Where the array lies; it has to be kept until the kernel returns."""
+    return c_void_p(array.__array_interface__["data"][0])
+
+
+def _whole(array: Any) -> _Array:
+    return np.ascontiguousarray(array, np.int64)
+
+
+def _floats(array: Any) -> _Array:
+    return np.ascontiguousarray(array, np.float64)
+
+
+def _numbers(array: _Array) -> _Numbers:
+    if array.dtype not in (np.float32, np.float64):
+        raise TypeError(f"float32 or float64 is wanted, not {array.dtype}")
+    return _Numbers(_at(array), (c_int64 * 3)(*array.strides), array.dtype == np.float64)
+
+
+def _settle(batch: _Batched) -> tuple[_Batched, _Batch]:
+    """The arrays as they are to be kept, and the structure of where they lie."""
+    cost, hyp, ref = batch[:3]
+    sizes = _whole(batch[3]), _whole(batch[4])
+    if len({len(one) for one in batch}) > 1 or cost.shape[1:] != (hyp.shape[1], ref.shape[1]):
+        raise ValueError("the arrays of a batch do not fit each other")
+    numbers = _numbers(cost), _numbers(hyp), _numbers(ref)
+    kept = cost, hyp, ref, *sizes
+    return kept, _Batch(*numbers, _at(sizes[0]), _at(sizes[1]), len(cost))
+
+
+def _solver(kernel: str) -> Callable[[_Batched, Any], tuple[_Array, _Array, _Array]]:
+    """The plans of a batch by one kernel, their duality gaps, and which converged.
+
+    The terms are the penalties of hyp and ref, epsilon, tolerance and max_iterations.
+    """
+
+    def solve(batch: _Batched, terms: Any) -> tuple[_Array, _Array, _Array]:
+        kept, given = _settle(batch)
+        pairs, n, m = kept[0].shape
+        flow, gap, converged = np.zeros((pairs, n, m)), np.empty(pairs), np.empty(pairs, bool)
+        _run(kernel, given, _Terms(*terms), _Solved(_at(flow), n, m, _at(gap), _at(converged)))
+        return flow, gap, converged
+
+    return solve
+
+
+simplex = _solver("simplex")
+nearest = _solver("nearest")
+interior_point = _solver("interior_point")
+sinkhorn = _solver("sinkhorn")
+
+
+def find_faults(batch: _Batched, hyp: float, ref: float, rtol: float) -> _Array:
+    """A kind of fault and its position (pair, 3), 0 where there is none."""
+    kept, given = _settle(batch)
+    faults = np.empty((len(kept[0]), 3), np.int64)
+    _run("find_faults", given, _Terms(hyp, ref, 0.0, 0.0, 0), rtol, faults)
+    return faults
+
+
+def totals(batch: _Batched, flow: _Array, hyp: float, ref: float, epsilon: float) -> _Array:
+    """Transport, objective and regularised value (pair, 3) of plans."""
+    kept, given = _settle(batch)
+    out = np.empty((len(kept[0]), 3))
+    _run("totals", given, _Terms(hyp, ref, epsilon, 0.0, 0), _numbers(flow), out)
+    return out
+
+
+def barycenters(
+    layers: _Array, weights: _Array, sizes: _Array, max_iterations: int
+) -> tuple[_Array, _Array, _Array]:
+    """Points, objective and convergence of texts with layers (text, layer * unit, dim)."""
+    texts, width, dim = len(layers), weights.shape[1], layers.shape[2]
+    points, objective = np.zeros((texts, width, dim)), np.empty(texts)
+    converged, sizes = np.empty(texts, bool), _whole(sizes)
+    given = _Barycenters(
+        _numbers(layers), _numbers(weights), _at(sizes), texts, layers.shape[1] // width, width,
+        dim, max_iterations, _at(points), _at(objective), _at(converged),
+    )  # fmt: skip
+    _run("barycenters", given)
+    return points, objective, converged
+
+
+def barycenter_coefficients(
+    gram: _Array, weights: _Array, max_iterations: int
+) -> tuple[_Array, _Array]:
+    """Coefficients (text, unit, layer * unit) of the barycenters, and which converged."""
+    (texts, size), length = weights.shape, gram.shape[1]
+    out, converged = np.zeros((texts, size, length)), np.empty(texts, bool)
+    given = _Coefficients(
+        _numbers(gram), _numbers(weights), texts, size, length, max_iterations, _at(out),
+        _at(converged),
+    )  # fmt: skip
+    _run("coefficients", given)
+    return out, converged
+
+
+def _make_points(points: _Array) -> _Points:
+    if points.dtype not in (np.float32, np.float64) or not points.flags.c_contiguous:
+        raise TypeError("word vectors are float32 or float64, without gaps")
+    return _Points(_at(points), points.shape[1], points.dtype == np.float64)
+
+
+def lengths(points: _Array) -> _Array:
+    """The length of each point; 1 for a zero vector, which is orthogonal to everything."""
+    out = np.empty(len(points))
+    _run("lengths", _make_points(points), len(points), out)
+    return out
+
+
+def unit_means(points: _Array, offsets: _Array) -> _Array:
+    """Sums of consecutive points, scaled to unit length."""
+    out = np.empty((len(offsets) - 1, points.shape[1]), np.float32)
+    _run("unit_means", _make_points(points), len(out), _whole(offsets), out)
+    return out
+
+
+def nsim(
+    points: _Array,
+    lengths: _Array,
+    centroids: _Array,
+    texts: _Array,
+    offsets: _Array,
+    sizes: _Array,
+    unit: _Array,
+    place: _Array,
+) -> _Array:
+    """Softmax of the similarity of each unit of a pair to its text, 1 for the text's own."""
+    mass, near = np.zeros(len(unit)), np.ascontiguousarray(centroids, np.float32)
+    packed = [_whole(one) for one in (texts, offsets, sizes, unit)]
+    given = _make_points(points), _floats(lengths), near, len(texts)
+    _run("nsim", *given, *packed, _floats(place), mass)
+    return mass
+
+
+def cosines(
+    points: _Array, lengths: _Array, hyp: _Array, ref: _Array, hyp_sizes: _Array, ref_sizes: _Array
+) -> _Array:
+    """Cosines (pair, width, width) of units, in double precision."""
+    pairs, width = hyp.shape
+    out = np.zeros((pairs, width, width))
+    packed = [_whole(one) for one in (hyp, ref, hyp_sizes, ref_sizes)]
+    _run("cosines", _make_points(points), _floats(lengths), pairs, width, *packed, out)
+    return out
+
+
+def enter_units(
+    ids: _Array,
+    text_offsets: _Array,
+    text_weights: _Array,
+    texts: _Array,
+    before: int,
+    offsets: _Array,
+    *entered: _Array,
+) -> None:
+    """Enter the units of one side of every pair into sizes, unit, place and own, as they are."""
+    for array, dtype in zip(entered, (np.int64, np.int64, np.float64, np.float64), strict=True):
+        if array.dtype != dtype or not array.flags.c_contiguous:
+            raise TypeError("units are entered into arrays without gaps")
+    given = _whole(ids), _whole(text_offsets), _floats(text_weights), _whole(texts)
+    _run("enter_units", len(texts), *given, before, _whole(offsets), *entered)
+
+
+def fragmentation(flow: _Array, hyp_sizes: _Array, ref_sizes: _Array) -> _Array:
+    """Chunks over matched words, at most 1, for every pair.
+
+    Each reference word is matched to the hypothesis word that sends it most, among equals to the
+    one nearest to the match before; one that is not right behind that match opens a chunk.
+    """
+    (pairs, n, m), out = flow.shape, np.empty(len(flow))
+    sizes = _whole(hyp_sizes), _whole(ref_sizes)
+    _run("fragmentation", pairs, _floats(flow), n, m, *sizes, out)
+    return out
+
+
+def scan_words(
+    data: _Array, start: int, count: int | None, dim: int
+) -> tuple[_Array, _Array, _Array]:
+    """Where words start, their lengths, and where their values start, in a word2vec file.
+
+    A binary file has `count` words. In one of text, which has None, a word may contain spaces, and
+    its values end the line.
+    """
+    words = c_int64()
+    numbers = [c_int64(x) for x in (len(data), start, -1 if count is None else count, dim)]
+    places = _library.freight_scan(_at(data), *numbers, byref(words))
+    if not places:
+        raise MemoryError("too little memory for the words of this file")
+    begins, sizes, values = (np.empty(words.value, np.int64) for _ in range(3))
+    _library.freight_take_places(c_void_p(places), _at(begins), _at(sizes), _at(values))
+    return begins, sizes, values
+
+
+def hash_words(data: _Array, begins: _Array, lengths: _Array) -> _Array:
+    """The hash of each word."""
+    out = np.empty(len(begins), np.uint64)
+    _run("hash_words", data, len(begins), _whole(begins), _whole(lengths), out)
+    return out
+
+
+def find_words(
+    asked: _Array,
+    asked_begins: _Array,
+    asked_lengths: _Array,
+    hashes: _Array,
+    order: _Array,
+    data: _Array,
+    begins: _Array,
+    lengths: _Array,
+) -> _Array:
+    """The row of each word that is looked up, the first of several; -1 if there is none."""
+    rows, kept = (
+        np.empty(len(asked_begins), np.int64),
+        [_whole(x) for x in (order, begins, lengths)],
+    )
+    where = [_at(one) for one in kept]
+    table = _WordTable(len(hashes), _at(hashes), where[0], _at(data), len(data), *where[1:])
+    _run("find_words", asked, len(rows), _whole(asked_begins), _whole(asked_lengths), table, rows)
+    return rows
+
+
+def _make_samples(*arrays: _Array) -> list[_Sample]:
+    return [_Sample(_at(array), *array.shape) for array in arrays]
+
+
+def _correlation(kernel: str) -> Callable[[_Array, _Array, _Array, _Array], _Array]:
+    """Correlations (resample, group) of weighted points by one kernel."""
+
+    def correlate(x: _Array, y: _Array, weights: _Array, starts: _Array) -> _Array:
+        kept, starts = [_floats(one) for one in (x, y, weights)], _whole(starts)
+        out = np.empty((max(map(len, kept)), len(starts) - 1))
+        groups = _Groups(_at(starts), len(starts) - 1)
+        _run(kernel, *_make_samples(*kept), groups, len(out), out)
+        return out
+
+    return correlate
+
+
+pearsons = _correlation("pearsons")
+kendalls = _correlation("kendalls")
+
+
+def ranks(x: _Array, weights: _Array, starts: _Array) -> _Array:
+    """The rank of each point within its group, from 1, as if it were repeated weight times."""
+    kept, starts = [_floats(x), _floats(weights)], _whole(starts)
+    out, groups = np.zeros((max(map(len, kept)), x.shape[1])), _Groups(_at(starts), len(starts) - 1)
+    _run("ranks", *_make_samples(*kept), groups, len(out), out)
+    return out
+
+
+def accuracies(
+    metric: _Array,
+    human: _Array,
+    weights: _Array,
+    starts: _Array,
+    group_weights: _Array,
+    epsilon: float,
+    margin: float,
+) -> tuple[_Array, _Array]:
+    """Accuracies over pairs and their epsilons; one that is not a number is calibrated."""
+    kept = [_floats(one) for one in (metric, human, weights, group_weights)]
+    starts, resamples = _whole(starts), max(map(len, kept))
+    accuracy, epsilons = np.empty(resamples), np.full(resamples, epsilon, np.float64)
+    groups = _Groups(_at(starts), len(starts) - 1)
+    _run("accuracies", *_make_samples(*kept), groups, resamples, margin, accuracy, epsilons)
+    return accuracy, epsilons
+
+
+def solve_bordered(w: _Array, p: _Array, q: _Array, r: _Array, s: _Array) -> tuple[_Array, _Array]:
+    """x and y with diag(p) x + w y = r and w' x + diag(q) y = s."""
+    (n, m), sides = w.shape, [_floats(one) for one in (p, q, r, s)]
+    x, y = np.empty(n), np.empty(m)
+    _run("solve_bordered", _floats(w), n, m, *sides, x, y)
+    return x, y
+
+
+def exp(x: _Array) -> _Array:
+    """exp, relative error at most 4e-16; clipped to [-700, 700], so that nothing overflows."""
+    out = np.array(x, np.float64).ravel()
+    _run("exp", out, len(out))
+    return out
+
+
+def log(x: _Array) -> _Array:
+    """log of positive normal numbers, relative error at most 3e-16."""
+    out = np.array(x, np.float64).ravel()
+    _run("log", out, len(out))
+    return out

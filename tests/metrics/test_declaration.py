@@ -38,7 +38,7 @@ for name in freight.list_metrics():
     assert declaration.columns and declaration.summary
     for parameter in declaration.parameters.values():
         assert parameter.description and parameter.expect(), (name, parameter.name)
-heavy = {"torch", "transformers", "numba", "numpy"} & {*sys.modules}
+heavy = {"torch", "transformers", "numpy"} & {*sys.modules}
 assert not heavy, heavy
 """
 

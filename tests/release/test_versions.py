@@ -31,7 +31,7 @@ def test_lower_bounds_are_what_was_tested() -> None:
     bounds = versions.bounds()
     for name in pins.keys() - {"torch"}:
         assert Version(pins[name]) == Version(bounds[name]), name
-    core = {"numpy", "scipy", "numba", "transformers", "pyarrow", "typer", "rich", "nltk", "regex"}
+    core = {"numpy", "scipy", "transformers", "pyarrow", "typer", "rich", "nltk", "regex"}
     assert core <= pins.keys()
 
 

@@ -5,12 +5,12 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 import torch
 
 import freight
+from freight import kernels
 from freight.core.types import Segment
 from freight.encoders.hashed import Hashed
 from freight.serve import worker as worker_module
@@ -43,11 +43,10 @@ def embedded() -> ServedModels:
 @pytest.fixture
 def one_thread() -> Iterator[None]:
     """Scoring of this thread has the bits that a worker of one thread has."""
-    library: Any = numba
-    before = library.get_num_threads(), torch.get_num_threads()
+    before = kernels.get_kernel_threads(), torch.get_num_threads()
     freight.set_threads(1)
     yield
-    library.set_num_threads(before[0])
+    kernels.set_kernel_threads(before[0])
     torch.set_num_threads(before[1])
 
 

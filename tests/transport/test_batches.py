@@ -10,14 +10,9 @@ import torch
 import freight
 from freight import InvalidInput, NotConverged, Problem, solve
 from freight.transport.batches import (
-    balance_totals,
-    compact_cost,
-    compact_weights,
     fetch_array,
     like,
-    scatter_plan,
     send_to_device,
-    support,
     to_array,
     to_numbers,
 )
@@ -131,29 +126,6 @@ def test_arrays_are_converted_like_the_cost() -> None:
     assert like(np.array([1.5]), torch.zeros(1, dtype=torch.float32)).dtype == torch.float32
     assert like(np.array([True]), torch.zeros(1)).dtype == torch.bool
     np.testing.assert_array_equal(to_array(torch.ones(2, requires_grad=True)), [1.0, 1.0])
-
-
-def test_the_support_is_what_has_mass_and_everything_of_a_free_marginal() -> None:
-    weights = np.array([0.2, 0.0, 0.8, 9.0])
-    np.testing.assert_array_equal(support(weights, 3, 1.0), [0, 2])
-    np.testing.assert_array_equal(support(weights, 3, 0.0), [0, 1, 2])
-
-
-def test_a_plan_on_the_support_returns_to_its_place() -> None:
-    cost = np.arange(12.0).reshape(3, 4)
-    rows, columns = np.array([0, 2]), np.array([1, 3])
-    small = compact_cost(cost, rows, columns, 2.0)
-    np.testing.assert_array_equal(small, [[0.5, 1.5], [4.5, 5.5]])
-    np.testing.assert_array_equal(compact_weights(np.array([5, 6, 7]), rows), [5.0, 7.0])
-    flow = np.zeros((3, 4))
-    scatter_plan(small, rows, columns, flow)
-    np.testing.assert_array_equal(flow, [[0, 0.5, 0, 1.5], [0, 0, 0, 0], [0, 4.5, 0, 5.5]])
-
-
-def test_totals_are_balanced_to_that_of_the_hypothesis() -> None:
-    ref = np.array([1.0, 3.0])
-    balance_totals(np.array([1.0, 1.0]), ref)
-    np.testing.assert_array_equal(ref, [0.5, 1.5])
 
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]

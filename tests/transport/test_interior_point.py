@@ -8,7 +8,7 @@ import pytest
 
 import freight
 from freight import Problem
-from freight.transport.interior_point import solve_bordered
+from freight.kernels import solve_bordered
 from problems import clustered, divergence, one_reference_unit, spread
 
 
@@ -72,7 +72,17 @@ def test_the_bordered_system_is_solved(shape: tuple[int, int]) -> None:
     n, m = shape
     w = rng.uniform(0.1, 1.0, shape)
     p, q = w.sum(axis=1) + 0.5, w.sum(axis=0) + 0.5
-    r, s, x, y = rng.normal(size=n), rng.normal(size=m), np.zeros(n), np.zeros(m)
-    solve_bordered(w, p, q, r, s, x, y)
+    r, s = rng.normal(size=n), rng.normal(size=m)
+    x, y = solve_bordered(w, p, q, r, s)
     np.testing.assert_allclose(p * x + w @ y, r, atol=1e-12)
     np.testing.assert_allclose(w.T @ x + q * y, s, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(200, 330), (330, 200)])
+def test_many_units(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(2)
+    cost, a, b = clustered(*shape, rng), spread(shape[0], rng), rng.dirichlet(np.ones(shape[1]))
+    plan = freight.solve(Problem(1, 0.5), cost, a, b)
+    assert plan.gap <= 1e-9 * (1 + plan.objective)
+    turned = freight.solve(Problem(0.5, 1), cost.T, b, a)
+    assert turned.objective == pytest.approx(plan.objective, abs=3e-9)

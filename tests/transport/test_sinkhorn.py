@@ -97,3 +97,15 @@ def test_a_far_smaller_epsilon_does_not_underflow() -> None:
         plans = freight.solve(Problem(1.0, 1.0, epsilon), cost, hyp, ref)
         exact = freight.solve(Problem(1.0, 1.0), cost, hyp, ref)
         np.testing.assert_allclose(plans.objective, exact.objective, atol=20 * epsilon)
+
+
+def test_many_units_between_hard_marginals() -> None:
+    rng = np.random.default_rng(7)
+    n, m = 260, 300
+    cost, hyp, ref = clustered(n, m, rng), spread(n, rng), rng.dirichlet(np.ones(m))
+    plan = freight.solve(Problem(epsilon=0.002), cost, hyp, ref, max_iterations=300)
+    assert plan.converged
+    np.testing.assert_allclose(plan.flow.sum(axis=1), hyp, rtol=1e-9)
+    np.testing.assert_allclose(plan.flow.sum(axis=0), ref, rtol=1e-9)
+    exact = freight.solve(Problem(), cost, hyp, ref).transport
+    assert exact <= plan.transport <= exact + 0.002 * math.log(n * m)

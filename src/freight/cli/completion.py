@@ -1,7 +1,7 @@
 """Shell completion of metrics, their columns and settings, and of encoders.
 
-All of it comes from the declarations of the metrics, which import neither torch nor numba: a key
-that is pressed cannot wait for them.
+All of it comes from the declarations of the metrics, which do not import torch: a key that is
+pressed cannot wait for that.
 """
 
 import io

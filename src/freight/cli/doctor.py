@@ -332,11 +332,12 @@ def check_gpus() -> tuple[Gpu, ...]:
 
 def count_threads() -> dict[str, int]:
     """The cores, and the threads of torch and of the kernels; `--threads` changes the latter."""
-    import numba
     import torch
 
+    from freight.kernels import get_kernel_threads
+
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return {"cores": cores, "torch": torch.get_num_threads(), "kernels": numba.get_num_threads()}
+    return {"cores": cores, "torch": torch.get_num_threads(), "kernels": get_kernel_threads()}
 
 
 def check_caches() -> tuple[CacheFolder, ...]:
@@ -344,11 +345,9 @@ def check_caches() -> tuple[CacheFolder, ...]:
     from huggingface_hub.constants import HF_HUB_CACHE
     from platformdirs import user_cache_path
 
-    from freight.kernels import kernel_folder
-
     ours = user_cache_path("freight", appauthor=False)
-    folders = {"compiled kernels": kernel_folder(), "vectors": ours / "vectors"}
-    folders |= {"scores": ours / "scores", "models of the hub": Path(HF_HUB_CACHE)}
+    folders = {"vectors": ours / "vectors", "scores": ours / "scores"}
+    folders |= {"models of the hub": Path(HF_HUB_CACHE)}
     return tuple(check_cache(name, folder) for name, folder in folders.items())
 
 

@@ -12,10 +12,10 @@ from typing import NamedTuple, Self
 import numpy as np
 import torch
 
+from freight import kernels
 from freight.core.pairings import buckets, check_cells
 from freight.core.types import Measures, Pairs, Positions
 from freight.errors import InvalidInput
-from freight.kernels import kernel, summing
 from freight.transport.types import Array
 
 _NOTHING = 1e-14
@@ -83,8 +83,8 @@ class Joint:
         units = _entered(hyp, ref, index)
         both = hyp.points if hyp is ref else torch.cat((hyp.points, ref.points))
         ids, literal = _ids(hyp, ref), _literal(hyp, ref)
-        points = both.cpu().numpy()
-        lengths = _lengths(points)
+        points = np.ascontiguousarray(both.cpu().numpy())
+        lengths = kernels.lengths(points)
         masses = self._masses(units, points, lengths, hyp, ref, index)
         moved = np.ones(len(index))
         if self.shared == "stays":
@@ -94,8 +94,7 @@ class Joint:
             check_cells(width, width)
             (one, a, here), (two, b, there) = (side.gather(units, which, width) for side in sides)
             sizes = sides[0].sizes[which], sides[1].sizes[which]
-            cosines = np.zeros((len(which), width, width))
-            _cosines(points, lengths, one, two, *sizes, cosines)
+            cosines = kernels.cosines(points, lengths, one, two, *sizes)
             if literal is not None:
                 both_literal = literal[one][:, :, None] & literal[two][:, None, :]
                 same = ids[one][:, :, None] == ids[two][:, None, :]
@@ -125,23 +124,24 @@ class Joint:
             return units.own
         mine = self._centroids(hyp)
         centroids = mine, mine if hyp is ref else self._centroids(ref)
-        masses = [np.zeros(len(units.unit)), np.zeros(len(units.unit))]
-        for side in (0, 1):
-            _nsim(
+        masses = [
+            kernels.nsim(
                 points, lengths, centroids[side], index[:, side], units.offsets, units.sizes,
-                units.unit, units.place[side], masses[side],
-            )  # fmt: skip
+                units.unit, units.place[side],
+            )
+            for side in (0, 1)
+        ]  # fmt: skip
         return masses[0], masses[1]
 
     def _centroids(self, side: Measures) -> Array:
         """The mean of each text's units, of unit length."""
-        points, offsets = side.points.cpu().numpy(), side.offsets
+        points, offsets = np.ascontiguousarray(side.points.cpu().numpy()), side.offsets
         if self.centroid == "set":
             owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
             _, first = np.unique(np.stack((owner, side.ids)), axis=1, return_index=True)
             first.sort()
             points, offsets = points[first], np.searchsorted(first, offsets)
-        return _unit(points, offsets)
+        return kernels.unit_means(points, offsets)
 
 
 class _PairUnits(NamedTuple):
@@ -192,7 +192,7 @@ def _entered(hyp: Measures, ref: Measures, index: Array) -> _PairUnits:
     ids = _ids(hyp, ref)
     for side, measures in enumerate((hyp, ref)):
         before = len(hyp.ids) if side and hyp is not ref else 0
-        _enter(
+        kernels.enter_units(
             ids, measures.offsets, measures.weights, index[:, side], before,
             offsets, sizes, unit, place[side], own[side],
         )  # fmt: skip
@@ -208,82 +208,6 @@ def _literal(hyp: Measures, ref: Measures) -> Array | None:
     if hyp.literal is None or ref.literal is None:
         return None
     return hyp.literal if hyp is ref else np.concatenate((hyp.literal, ref.literal))
-
-
-@kernel
-def _enter(
-    ids: Array,
-    text_offsets: Array,
-    text_weights: Array,
-    texts: Array,
-    before: int,
-    offsets: Array,
-    sizes: Array,
-    unit: Array,
-    place: Array,
-    own: Array,
-) -> None:
-    """Enter the units of one side of every pair; a unit's place is its last occurrence."""
-    for pair in range(texts.size):
-        first, last = text_offsets[texts[pair]], text_offsets[texts[pair] + 1]
-        begin = offsets[pair]
-        for k in range(first, last):
-            slot = begin
-            while slot < begin + sizes[pair] and ids[unit[slot]] != ids[k + before]:
-                slot += 1
-            if slot == begin + sizes[pair]:
-                sizes[pair] += 1
-                unit[slot] = k + before
-            place[slot] = (k - first + 1) / (last - first)
-            own[slot] += text_weights[k]
-
-
-@kernel
-def _nsim(
-    points: Array,
-    lengths: Array,
-    centroids: Array,
-    texts: Array,
-    offsets: Array,
-    sizes: Array,
-    unit: Array,
-    place: Array,
-    mass: Array,
-) -> None:
-    """Softmax of the similarity to the text, which is 1 for its own units."""
-    for pair in range(texts.size):
-        total = 0.0
-        for slot in range(offsets[pair], offsets[pair] + sizes[pair]):
-            near = 1.0
-            if np.isnan(place[slot]):
-                near = _dot(points[unit[slot]], centroids[texts[pair]]) / lengths[unit[slot]]
-            mass[slot] = np.exp(near)
-            total += mass[slot]
-        for slot in range(offsets[pair], offsets[pair] + sizes[pair]):
-            mass[slot] /= total
-
-
-@kernel
-def _cosines(
-    points: Array,
-    lengths: Array,
-    hyp: Array,
-    ref: Array,
-    hyp_sizes: Array,
-    ref_sizes: Array,
-    cosines: Array,
-) -> None:
-    """In double precision, or equal n-grams would be apart."""
-    exact = np.empty((ref.shape[1], points.shape[1]))
-    for pair in range(len(hyp)):
-        for j in range(ref_sizes[pair]):
-            for d in range(points.shape[1]):
-                exact[j, d] = points[ref[pair, j], d]
-        for i in range(hyp_sizes[pair]):
-            here = hyp[pair, i]
-            for j in range(ref_sizes[pair]):
-                scale = lengths[here] * lengths[ref[pair, j]]
-                cosines[pair, i, j] = _dot(points[here], exact[j]) / scale
 
 
 def _remainders(
@@ -302,38 +226,3 @@ def _remainders(
     first[units.offsets] = 1.0  # where nothing is left, one unit is matched to itself
     chosen = [np.where(still[pair], first, rest) for rest in scaled]
     return (chosen[0], chosen[1]), np.where(still, 0.0, sums[0])
-
-
-@kernel
-def _lengths(points: Array) -> Array:
-    """The length of each point; 1 for a zero vector, which is orthogonal to everything."""
-    lengths = np.empty(len(points))
-    for k in range(len(points)):
-        length = np.sqrt(_dot(points[k], points[k]))
-        lengths[k] = length if length > 0.0 else 1.0
-    return lengths
-
-
-@kernel
-def _unit(points: Array, offsets: Array) -> Array:
-    """Sums of consecutive points, scaled to unit length."""
-    means = np.zeros((offsets.size - 1, points.shape[1]), np.float32)
-    total = np.empty(points.shape[1])
-    for group in range(offsets.size - 1):
-        total[:] = 0.0
-        for k in range(offsets[group], offsets[group + 1]):
-            for d in range(total.size):
-                total[d] += points[k, d]
-        length = np.sqrt(_dot(total, total))
-        scale = 1.0 / length if length > 0.0 else 0.0
-        for d in range(total.size):
-            means[group, d] = total[d] * scale
-    return means
-
-
-@summing
-def _dot(one: Array, other: Array) -> float:
-    total = 0.0
-    for d in range(one.size):
-        total += one[d] * other[d]
-    return total

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkab
 
 import numpy as np
 
+from freight import kernels
 from freight.core.flags import FlagKind
 from freight.core.types import Pairs
-from freight.kernels import kernel
 from freight.transport.types import Array, Plans
 
 
@@ -222,8 +222,7 @@ class Fragmented:
 
     def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
         """The one column."""
-        broken = np.empty(len(pairs.which))
-        fragmentation(plans[0].flow, pairs.hyp_sizes, pairs.ref_sizes, broken)
+        broken = kernels.fragmentation(plans[0].flow, pairs.hyp_sizes, pairs.ref_sizes)
         penalties = self.order * broken + self.unknown * pairs.unknown
         return Reading({"distance": plans[0].transport + penalties}, {})
 
@@ -251,34 +250,6 @@ _SIMILARITIES: dict[str, Callable[[Array], Array]] = {
     "inverse": lambda far: 1.0 / (1.0 + far),
     "exponential": lambda far: np.exp(-far),
 }
-
-
-_TIE = 1e-12
-
-
-@kernel
-def fragmentation(flow: Array, hyp_sizes: Array, ref_sizes: Array, out: Array) -> None:
-    """Chunks over matched words, at most 1, for every pair.
-
-    Each reference word is matched to the hypothesis word that sends it most, among equals to the
-    one nearest to the match before; one that is not right behind that match opens a chunk.
-    """
-    for pair in range(out.size):
-        chunks, previous, matched = 1, -1, 0
-        for j in range(ref_sizes[pair]):
-            best, largest = -1, 0.0
-            for i in range(hyp_sizes[pair]):
-                mass = flow[pair, i, j]
-                nearer = abs(i - previous) < abs(best - previous)
-                if mass > largest + _TIE or (mass > largest - _TIE and mass > 0 and nearer):
-                    best, largest = i, max(mass, largest)
-            if best < 0:
-                continue
-            matched += 1
-            if best != previous + 1:
-                chunks += 1
-            previous = best
-        out[pair] = min(1.0, chunks / max(matched, 1))
 
 
 class Shares(NamedTuple):

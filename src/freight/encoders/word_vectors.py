@@ -1,6 +1,6 @@
 """Files of word vectors: mapped into memory, scanned once for their words, read on demand.
 
-The scanning of word2vec's formats is compiled (numba), since such files have millions of words.
+The scanning of word2vec's formats is compiled, since such files have millions of words.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from zipfile import BadZipFile
 import numpy as np
 from platformdirs import user_cache_path
 
+from freight import kernels
 from freight.errors import InvalidInput, MissingPart
-from freight.kernels import kernel
 from freight.transport.types import Array
 
 _FASTTEXT = 793712314  # the number that a fastText model begins with
@@ -67,11 +67,12 @@ class _Word2VecFile:
         self._bytes = np.asarray(np.memmap(path, np.uint8, "r"))
         self._binary = binary
         count, self.dim, start = _header(self._bytes, binary)
-        scan: Any = scan_binary if binary else scan_text
-        self._begins, self._lengths, self._values = scan(self._bytes, start, count, self.dim)
+        self._begins, self._lengths, self._values = kernels.scan_words(
+            self._bytes, start, count if binary else None, self.dim
+        )
         if not len(self._begins) or (binary and len(self._begins) != count):
             raise InvalidInput(f"{path} is cut short: {len(self._begins)} of {count} words")
-        hashes = word_hashes(self._bytes, self._begins, self._lengths)
+        hashes = kernels.hash_words(self._bytes, self._begins, self._lengths)
         self._order = np.argsort(hashes, kind="stable")
         self._hashes = hashes[self._order]
 
@@ -80,7 +81,7 @@ class _Word2VecFile:
         joined = np.frombuffer(b"".join(encoded) or b" ", np.uint8)
         lengths = np.array([len(word) for word in encoded], np.int64)
         begins = np.cumsum(lengths) - lengths
-        rows = find_words(
+        rows = kernels.find_words(
             joined, begins, lengths, self._hashes, self._order,
             self._bytes, self._begins, self._lengths,
         )  # fmt: skip
@@ -311,112 +312,3 @@ class _DigestingReader(io.FileIO):
         data = super().read(-1 if size is None else size)
         self.digest.update(data)
         return data
-
-
-_SPACE, _NEWLINE, _RETURN = 32, 10, 13
-
-
-@kernel
-def scan_binary(data: Array, start: int, count: int, dim: int) -> tuple[Array, Array, Array]:
-    """Where words start, their lengths, and where their values start: word2vec's binary format."""
-    begins, lengths, values = (
-        np.empty(count, np.int64),
-        np.empty(count, np.int64),
-        np.empty(count, np.int64),
-    )
-    at, rows = start, 0
-    while rows < count:
-        while at < data.size and data[at] == _NEWLINE:
-            at += 1
-        begin = at
-        while at < data.size and data[at] != _SPACE:
-            at += 1
-        if at + 1 + 4 * dim > data.size:
-            break
-        begins[rows], lengths[rows], values[rows] = begin, at - begin, at + 1
-        at += 1 + 4 * dim
-        rows += 1
-    return begins[:rows], lengths[:rows], values[:rows]
-
-
-@kernel
-def scan_text(data: Array, start: int, count: int, dim: int) -> tuple[Array, Array, Array]:
-    """The same for lines of text; a word may contain spaces, its values end the line."""
-    capacity = 1024 if count < 0 else count
-    begins = np.empty(capacity, np.int64)
-    lengths, values = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
-    at, rows = start, 0
-    while at < data.size:
-        end = at
-        while end < data.size and data[end] != _NEWLINE:
-            end += 1
-        stop = end
-        while stop > at and (data[stop - 1] == _SPACE or data[stop - 1] == _RETURN):
-            stop -= 1
-        spaces, place = 0, stop
-        while place > at and spaces < dim:
-            place -= 1
-            if data[place] == _SPACE:
-                spaces += 1
-        if spaces == dim and place > at:
-            if rows == capacity:
-                begins, lengths = _doubled(begins), _doubled(lengths)
-                values, capacity = _doubled(values), 2 * capacity
-            begins[rows], lengths[rows], values[rows] = at, place - at, place + 1
-            rows += 1
-        at = end + 1
-    return begins[:rows], lengths[:rows], values[:rows]
-
-
-@kernel
-def _doubled(values: Array) -> Array:
-    longer = np.empty(2 * values.size, np.int64)
-    longer[: values.size] = values
-    return longer
-
-
-@kernel
-def _hash(data: Array, begin: int, length: int) -> np.uint64:
-    value = np.uint64(14695981039346656037)  # FNV-1a
-    for at in range(begin, begin + length):
-        value = (value ^ np.uint64(data[at])) * np.uint64(1099511628211)
-    return value
-
-
-@kernel
-def word_hashes(data: Array, begins: Array, lengths: Array) -> Array:
-    """The hash of each word."""
-    hashes = np.empty(begins.size, np.uint64)
-    for k in range(begins.size):
-        hashes[k] = _hash(data, begins[k], lengths[k])
-    return hashes
-
-
-@kernel
-def find_words(
-    asked: Array,
-    asked_begins: Array,
-    asked_lengths: Array,
-    hashes: Array,
-    order: Array,
-    data: Array,
-    begins: Array,
-    lengths: Array,
-) -> Array:
-    """The row of each word that is looked up, the first of several; -1 if there is none."""
-    rows = np.full(asked_begins.size, -1, np.int64)
-    for k in range(asked_begins.size):
-        wanted = _hash(asked, asked_begins[k], asked_lengths[k])
-        place = np.searchsorted(hashes, wanted)
-        while place < hashes.size and hashes[place] == wanted and rows[k] < 0:
-            row = order[place]
-            same = lengths[row] == asked_lengths[k]
-            if same:
-                for at in range(asked_lengths[k]):
-                    if data[begins[row] + at] != asked[asked_begins[k] + at]:
-                        same = False
-                        break
-            if same:
-                rows[k] = row
-            place += 1
-    return rows

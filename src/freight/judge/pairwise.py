@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
+from freight import kernels
 from freight.errors import InvalidInput
-from freight.judge.correlation import row
 from freight.judge.levels import Draws, LevelSample, Points, Rated, estimate
-from freight.kernels import batch_kernel, kernel, one_at_a_time
 from freight.transport.types import Array
 
 
@@ -167,100 +165,5 @@ EPSILON_MARGIN = 1.0 + 1e-9
 
 def calibrated_accuracies(points: Points, epsilon: float | None) -> tuple[Array, Array]:
     """The accuracy and the epsilon of each resample: the given one, or the smallest best one."""
-    metric, human, weights, starts, groups = points
-    resamples = max(len(x) for x in (metric, human, weights, groups))
-    accuracy = np.empty(resamples)
-    epsilons = np.full(resamples, np.nan if epsilon is None else epsilon)
-    with one_at_a_time():
-        _accuracies(metric, human, weights, starts, groups, accuracy, epsilons)
-    return accuracy, epsilons
-
-
-@batch_kernel
-def _accuracies(
-    metric: Array,
-    human: Array,
-    weights: Array,
-    starts: Array,
-    groups: Array,
-    accuracy: Array,
-    epsilons: Array,
-) -> None:
-    for k in prange(accuracy.size):
-        x, y, w = row(metric, k), row(human, k), row(weights, k)
-        share = _pair_weights(w, starts, row(groups, k))
-        if np.isnan(epsilons[k]):
-            epsilons[k] = _best_epsilon(x, y, w, starts, share)
-        accuracy[k] = _accuracy(x, y, w, starts, share, epsilons[k])
-
-
-@kernel
-def _pair_weights(w: Array, starts: Array, group_weights: Array) -> Array:
-    """By group, what a correct pair of weight 1 adds to the mean over groups."""
-    share = np.zeros(starts.size - 1)
-    total = 0.0
-    for g in range(share.size):
-        inside = w[starts[g] : starts[g + 1]]
-        pairs = (inside.sum() ** 2 - (inside * inside).sum()) / 2.0
-        if pairs > 0.0 and group_weights[g] > 0.0:
-            share[g] = group_weights[g] / pairs
-            total += group_weights[g]
-    return share / total  # not a number where no group has a pair
-
-
-@kernel
-def _accuracy(x: Array, y: Array, w: Array, starts: Array, share: Array, epsilon: float) -> float:
-    accuracy = 0.0
-    for g in range(share.size):
-        correct = 0.0
-        for i in range(starts[g], starts[g + 1]):
-            for j in range(i + 1, starts[g + 1]):
-                difference = x[i] - x[j]
-                order = 0.0 if abs(difference) <= epsilon else np.sign(difference)
-                if order == np.sign(y[i] - y[j]):
-                    correct += w[i] * w[j]
-        accuracy += share[g] * correct
-    return accuracy
-
-
-@kernel
-def _best_epsilon(x: Array, y: Array, w: Array, starts: Array, share: Array) -> float:
-    """The smallest epsilon with the highest accuracy, among the differences of human ties."""
-    candidates, gain = _human_ties(x, y, w, starts, share)
-    order = np.argsort(candidates)
-    candidates, gain = candidates[order], gain[order]
-    for g in range(share.size):
-        for i in range(starts[g], starts[g + 1]):
-            for j in range(i + 1, starts[g + 1]):
-                # A concordant pair becomes wrong as soon as epsilon reaches its difference.
-                if (x[i] - x[j]) * np.sign(y[i] - y[j]) > 0.0:
-                    k = np.searchsorted(candidates, abs(x[i] - x[j]))
-                    if k < candidates.size:
-                        gain[k] -= share[g] * w[i] * w[j]
-    best, most, total = 0.0, 1e-12, 0.0
-    for k in range(candidates.size):
-        total += gain[k]
-        last = k + 1 == candidates.size or candidates[k + 1] > candidates[k]
-        if last and (candidates[k] == 0.0 or total > most):
-            best, most = candidates[k], total + 1e-12
-    return best
-
-
-@kernel
-def _human_ties(x: Array, y: Array, w: Array, starts: Array, share: Array) -> tuple[Array, Array]:
-    """For each pair that people tied: the metric's absolute difference, and the pair's weight."""
-    count = 0
-    for g in range(share.size):
-        for i in range(starts[g], starts[g + 1]):
-            for j in range(i + 1, starts[g + 1]):
-                count += y[i] == y[j]
-    difference, gain = np.empty(count), np.empty(count)
-    count = 0
-    for g in range(share.size):
-        for i in range(starts[g], starts[g + 1]):
-            for j in range(i + 1, starts[g + 1]):
-                if y[i] == y[j]:
-                    difference[count] = EPSILON_MARGIN * abs(x[i] - x[j])
-                    gain[count] = share[g] * w[i] * w[j]
-                    count += 1
-    return difference, gain
+    given = np.nan if epsilon is None else epsilon
+    return kernels.accuracies(*points, given, EPSILON_MARGIN)

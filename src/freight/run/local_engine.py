@@ -15,7 +15,6 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-import numba
 import torch
 
 from freight.core.pipeline import ChunkSize
@@ -23,7 +22,7 @@ from freight.core.scorers import PipelineScorer, Scorer, adapt
 from freight.core.types import Progress, device_of
 from freight.data import Corpus
 from freight.errors import FreightError
-from freight.kernels import set_threads
+from freight.kernels import get_kernel_threads, set_kernel_threads, set_threads
 from freight.run.journal import Environment
 from freight.run.resume import Engine, RunRequest, score_to_folder
 from freight.run.shards import (
@@ -103,13 +102,13 @@ def _usable_gpus(metrics: Sequence[PipelineScorer]) -> int:
 @contextmanager
 def _limited_threads(count: int | None) -> Iterator[None]:
     """Use this many threads in the context; None changes nothing."""
-    before = numba.get_num_threads(), torch.get_num_threads()
+    before = get_kernel_threads(), torch.get_num_threads()
     if count is not None:
         set_threads(count)
     try:
         yield
     finally:
-        numba.set_num_threads(before[0])
+        set_kernel_threads(before[0])
         torch.set_num_threads(before[1])
 
 

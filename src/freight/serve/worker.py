@@ -132,7 +132,7 @@ class Worker:
 
     def _run(self) -> None:
         if self._threads is not None:
-            set_threads(self._threads)  # numba counts them per thread
+            set_threads(self._threads)
         self._warm_up()
         self.warmed_up.set()
         while not self._is_finished:
@@ -157,7 +157,7 @@ class Worker:
             self._metrics.record_batch(len(pieces), pairs)
 
     def _warm_up(self) -> None:
-        """Load weights and compile kernels, so that the first requests need not wait for them."""
+        """Load weights, so that the first requests need not wait for them."""
         for name in self._models.metrics:
             try:
                 scorer = self._models.scorer(self._models.requested_metric(name))

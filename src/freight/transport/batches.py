@@ -1,19 +1,16 @@
 """What every solver is given: a padded batch, checked, and how to treat its problems.
 
 Arguments are converted (`to_numbers`), checked (`check_shapes`, `check_sizes`, `check_data`), and
-become a `Batch` with its `Terms`. The solvers work on the support of one problem at a time:
-`support`, `compact_cost` and `compact_weights` take out padding and units without mass, and
-`scatter_plan` puts the plan back.
+become a `Batch` with its `Terms`.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numba import prange
 
+from freight import kernels
 from freight.errors import InvalidInput
-from freight.kernels import batch_kernel, kernel, one_at_a_time
 from freight.transport.types import Array, Numbers
 
 
@@ -125,9 +122,7 @@ def check_sizes(side: str, given: Numbers | None, pairs: int, width: int) -> Arr
 def check_data(batch: Batch, terms: Terms, single: bool) -> None:
     """Refuse costs or masses that are not finite, negative masses, and totals that cannot match."""
     rtol = 1e-9 if batch.hyp_weights.dtype == np.float64 else 1e-5
-    faults = np.empty((len(batch.cost), 3), np.int64)
-    with one_at_a_time():
-        _find_faults(batch, terms.hyp, terms.ref, rtol, faults)
+    faults = kernels.find_faults(batch, terms.hyp, terms.ref, rtol)
     if not faults.any():
         return
     pair = int(np.argmax(faults[:, 0] != _FINE))
@@ -148,92 +143,3 @@ def check_data(batch: Batch, terms: Terms, single: bool) -> None:
             " or give a side a finite penalty",
         }[fault]
     )
-
-
-@batch_kernel
-def _find_faults(batch: Batch, hyp: float, ref: float, rtol: float, faults: Array) -> None:
-    """Fill faults (pair, 3) with a kind of fault and its position, 0 where there is none."""
-    for k in prange(batch.cost.shape[0]):
-        faults[k] = _find_fault(batch, k, hyp, ref, rtol)
-
-
-@kernel
-def _find_fault(batch: Batch, k: int, hyp: float, ref: float, rtol: float) -> tuple[int, int, int]:
-    n, m = batch.hyp_sizes[k], batch.ref_sizes[k]
-    hyp_total, where = _total(batch.hyp_weights[k], n)
-    if where >= 0:
-        return _HYP_MASS, where, 0
-    ref_total, where = _total(batch.ref_weights[k], m)
-    if where >= 0:
-        return _REF_MASS, 0, where
-    if hyp > 0.0 and hyp_total == 0.0:
-        return _HYP_TOTAL, 0, 0
-    if ref > 0.0 and ref_total == 0.0:
-        return _REF_TOTAL, 0, 0
-    if hyp == ref == np.inf and abs(hyp_total - ref_total) > rtol * max(hyp_total, ref_total):
-        return _UNEQUAL, 0, 0
-    for i in range(n):
-        for j in range(m):
-            if not np.isfinite(batch.cost[k, i, j]):
-                return _COST, i, j
-    return _FINE, 0, 0
-
-
-@kernel
-def _total(weights: Array, size: int) -> tuple[float, int]:
-    """The sum of the masses, and the index of the first invalid one, or -1."""
-    total = 0.0
-    for unit in range(size):
-        if not 0.0 <= weights[unit] < np.inf:
-            return np.nan, unit
-        total += weights[unit]
-    return total, -1
-
-
-@kernel
-def support(weights: Array, size: int, penalty: float) -> Array:
-    """The indices of the units with mass on one side; all units where the marginal is free."""
-    kept = np.empty(size, np.int64)
-    count = 0
-    for unit in range(size):
-        if penalty == 0.0 or weights[unit] > 0.0:
-            kept[count] = unit
-            count += 1
-    return kept[:count]
-
-
-@kernel
-def compact_cost(cost: Array, rows: Array, columns: Array, unit: float) -> Array:
-    """The cost matrix on the support, divided by `unit`, in float64."""
-    small = np.empty((rows.size, columns.size))
-    gapless = columns[-1] == columns.size - 1  # then the loop over a row can be vectorised
-    for i in range(rows.size):
-        row = cost[rows[i]]
-        for j in range(columns.size):
-            small[i, j] = row[j if gapless else columns[j]] / unit
-    return small
-
-
-@kernel
-def compact_weights(weights: Array, kept: Array) -> Array:
-    """The masses on the support, in float64."""
-    small = np.empty(kept.size)
-    for i in range(kept.size):
-        small[i] = weights[kept[i]]
-    return small
-
-
-@kernel
-def balance_totals(hyp_weights: Array, ref_weights: Array) -> None:
-    """Scale the ref masses to the total of the hyp masses, from which they differ by rounding."""
-    ref_weights *= hyp_weights.sum() / ref_weights.sum()
-
-
-@kernel
-def scatter_plan(small: Array, rows: Array, columns: Array, flow: Array) -> None:
-    """Write a plan on the support into the caller's padded flow."""
-    gapless = columns[-1] == columns.size - 1
-    for i in range(rows.size):
-        row = flow[rows[i]]
-        for j in range(columns.size):
-            row[j if gapless else columns[j]] = small[i, j]

@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from freight import kernels
 from freight.errors import InvalidInput, NotConverged
-from freight.kernels import one_at_a_time
 from freight.transport.batches import (
     Batch,
     Solved,
@@ -36,10 +36,6 @@ from freight.transport.batches import (
     to_numbers,
 )
 from freight.transport.gradients import attach_gradient, refuse_gradient
-from freight.transport.interior_point import interior_point_batch
-from freight.transport.nearest import nearest_batch
-from freight.transport.simplex import simplex_batch
-from freight.transport.sinkhorn import sinkhorn_batch
 from freight.transport.sinkhorn_torch import sinkhorn_tensors
 from freight.transport.types import Numbers, Plans, Problem
 
@@ -145,18 +141,14 @@ def _raise_unconverged(solved: Solved, strict: bool) -> None:
 def _solve_arrays(batch: Batch, terms: Terms) -> Solved:
     """Solve a checked batch on the CPU, in float64."""
     if terms.epsilon > 0.0:
-        solver = sinkhorn_batch
+        solver = kernels.sinkhorn
     elif terms.hyp == 0.0 or terms.ref == 0.0:
-        solver = nearest_batch
+        solver = kernels.nearest
     elif terms.hyp == terms.ref == np.inf:
-        solver = simplex_batch
+        solver = kernels.simplex
     else:
-        solver = interior_point_batch
-    flow = np.zeros(batch.cost.shape)
-    gap, converged = np.empty(len(flow)), np.empty(len(flow), bool)
-    with one_at_a_time():
-        solver(batch, terms, flow, gap, converged)
-    return Solved(flow, gap, converged)
+        solver = kernels.interior_point
+    return Solved(*solver(batch, terms))
 
 
 def _solve_tensors(problem: Problem, batch: Batch, terms: Terms, single: bool) -> Solved:

@@ -10,10 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import torch
-from numba import prange
 
+from freight import kernels
 from freight.errors import InvalidInput
-from freight.kernels import batch_kernel, kernel, one_at_a_time
 
 Array: TypeAlias = npt.NDArray[Any]
 Numbers: TypeAlias = Array | torch.Tensor
@@ -110,13 +109,11 @@ class Plans:
             hyp = _clear_padding(self.hyp_weights, self.hyp_sizes)
             ref = _clear_padding(self.ref_weights, self.ref_sizes)
             return tensor_totals(self.cost, self.flow, hyp, ref, *terms)
-        data = [self.cost, self.flow, self.hyp_weights, self.ref_weights]
         single = self.cost.ndim == 2
-        data = [x[None] for x in data] if single else data
-        out = np.empty((len(data[0]), 3))
-        with one_at_a_time():
-            sizes = self.hyp_sizes, self.ref_sizes
-            totals(data[0], data[1], data[2], data[3], *sizes, *terms, out)
+        data = self.cost, self.hyp_weights, self.ref_weights, self.flow
+        cost, hyp, ref, flow = (x[None] for x in data) if single else data
+        batch = cost, hyp, ref, self.hyp_sizes, self.ref_sizes
+        out = kernels.totals(batch, flow, *terms)
         transport, objective, regularised = (float(x[0]) if single else x for x in out.T)
         return transport, objective, regularised
 
@@ -128,55 +125,6 @@ class Barycenters:
     points: Any
     objective: Any
     converged: Any
-
-
-@batch_kernel
-def totals(
-    cost: Array,
-    flow: Array,
-    hyp_weights: Array,
-    ref_weights: Array,
-    hyp_sizes: Array,
-    ref_sizes: Array,
-    hyp: float,
-    ref: float,
-    epsilon: float,
-    out: Array,
-) -> None:
-    """Fill out (pair, 3) with transport, objective and regularised value.
-
-    Sums run over the true sizes, so that padding cannot change a bit.
-    """
-    for k in prange(cost.shape[0]):
-        n, m = hyp_sizes[k], ref_sizes[k]
-        hyp_sums, ref_sums = np.zeros(n), np.zeros(m)
-        transport, entropy = 0.0, 0.0
-        for i in range(n):
-            for j in range(m):
-                mass = np.float64(flow[k, i, j])
-                if mass > 0.0:
-                    transport += mass * cost[k, i, j]
-                    hyp_sums[i] += mass
-                    ref_sums[j] += mass
-                    if epsilon > 0.0:
-                        entropy += mass * np.log(mass) - mass
-        out[k, 0] = transport
-        out[k, 1] = transport + _kl_penalty(hyp_sums, hyp_weights[k], hyp)
-        out[k, 1] += _kl_penalty(ref_sums, ref_weights[k], ref)
-        out[k, 2] = out[k, 1] + epsilon * entropy
-
-
-@kernel
-def _kl_penalty(sums: Array, weights: Array, penalty: float) -> float:
-    """penalty * KL(sums | weights); hard and free marginals cost nothing."""
-    if penalty == 0.0 or penalty == np.inf:
-        return 0.0
-    total = 0.0
-    for k in range(sums.size):
-        if sums[k] > 0.0:
-            total += sums[k] * np.log(sums[k] / weights[k])
-        total += weights[k] - sums[k]
-    return penalty * total
 
 
 def _clear_padding(weights: torch.Tensor, sizes: Array) -> torch.Tensor:

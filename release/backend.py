@@ -1,0 +1,74 @@
+"""How the package is built: by scikit-build-core, with a compiler of the machine or of the index.
+
+Where the machine has no C++ compiler, and $CXX names none, the build asks for `ziglang`, which is
+one, and puts it where CMake looks.
+"""
+
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from scikit_build_core import build
+
+_COMPILERS = ("c++", "g++", "clang++")
+# Zig compiles for this very machine unless it is told otherwise.
+_TOOLS = {"c++": "c++ -mcpu=baseline", "ar": "ar", "ranlib": "ranlib"}
+
+
+def lacks_compiler() -> bool:
+    """Whether neither the machine nor its user has a C++ compiler for us."""
+    return not (os.environ.get("CXX") or any(shutil.which(name) for name in _COMPILERS))
+
+
+@contextmanager
+def compiler() -> Iterator[None]:
+    """Make sure that CMake finds a compiler."""
+    if not lacks_compiler():
+        yield
+        return
+    before = dict(os.environ)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, command in _TOOLS.items():
+            path = Path(folder, name)
+            path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ziglang {command} "$@"\n')
+            path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        os.environ["CXX"] = str(Path(folder, "c++"))
+        os.environ["PATH"] = os.pathsep.join((folder, os.environ.get("PATH", os.defpath)))
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
+    """What building takes besides, which depends on the machine."""
+    besides = ["ziglang"] if lacks_compiler() else []
+    return [*build.get_requires_for_build_wheel(config_settings), *besides]
+
+
+get_requires_for_build_editable = get_requires_for_build_wheel
+
+
+def build_wheel(folder: str, config_settings: Any = None, metadata: str | None = None) -> str:
+    """Build the wheel."""
+    with compiler():
+        return build.build_wheel(folder, config_settings, metadata)
+
+
+def build_editable(folder: str, config_settings: Any = None, metadata: str | None = None) -> str:
+    """Build the kernels beside the sources, and a wheel that points there."""
+    with compiler():
+        return build.build_editable(folder, config_settings, metadata)
+
+
+get_requires_for_build_sdist = build.get_requires_for_build_sdist
+build_sdist = build.build_sdist
+prepare_metadata_for_build_wheel = build.prepare_metadata_for_build_wheel
+prepare_metadata_for_build_editable = build.prepare_metadata_for_build_editable
