@@ -85,8 +85,12 @@ def head(store: Store) -> Iterator[str]:
         "permutation test with 1,000 permutations; p-values of several language pairs are combined "
         "by Stouffer's method."
     )
-    for metric, count in store.unscored().items():
-        yield f"`{metric}` could not score {count} rows of all files: left out for it alone."
+    unscored = [f"`{metric}` {count}" for metric, count in store.unscored().items()]
+    if unscored:
+        yield (
+            "Rows that a metric could not score are left out for it alone; over all files: "
+            f"{', '.join(unscored)}."
+        )
 
 
 def _missing(store: Store, name: str) -> str:
