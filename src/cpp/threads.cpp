@@ -130,15 +130,21 @@ void share(std::int64_t count, Task task, void* context) {
     if (job.failure) std::rethrow_exception(job.failure);
 }
 
-namespace {
-struct OwnScratch {
-    Scratch scratch;
-};
-}  // namespace
-
 Scratch& Scratch::mine() {
-    thread_local OwnScratch own;
-    return own.scratch;
+    thread_local Scratch own;
+    return own;
+}
+
+Scratch::~Scratch() {
+    while (last_) free_last();
+}
+
+void Scratch::free_last() {
+    Piece* piece = last_;
+    last_ = piece->before;
+    total_ -= piece->size;
+    ::operator delete(piece->memory, std::align_val_t{kAlignment});
+    delete piece;
 }
 
 void* Scratch::bytes(std::size_t size) {
@@ -157,18 +163,14 @@ void* Scratch::bytes(std::size_t size) {
 // One piece, of all that was needed last time, is kept for the next problem.
 void Scratch::drop(Piece* until, std::size_t used) {
     std::size_t needed = total_;
-    bool several = last_ != until && last_ && last_->before != until;
-    while (last_ != until && (several || until || last_->size > kKept)) {
-        Piece* piece = last_;
-        last_ = piece->before;
-        total_ -= piece->size;
-        ::operator delete(piece->memory, std::align_val_t{kAlignment});
-        delete piece;
-    }
+    bool several = last_ != until && last_->before != until;
+    while (last_ != until && (several || until || last_->size > kKept)) free_last();
     if (last_) last_->used = last_ == until ? used : 0;
-    if (!last_ && several && needed <= kKept) {
+    if (last_ || !several || needed > kKept) return;
+    try {
         bytes(needed);
         last_->used = 0;
+    } catch (const std::bad_alloc&) {  // then the next problem asks again
     }
 }
 

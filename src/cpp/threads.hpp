@@ -33,6 +33,10 @@ int get_threads();                 // of the calling thread
 class Scratch {
   public:
     static Scratch& mine();
+    Scratch() = default;
+    ~Scratch();
+    Scratch(const Scratch&) = delete;
+    Scratch& operator=(const Scratch&) = delete;
 
     template <class T>
     FREIGHT_INLINE T* take(std::size_t count) {
@@ -49,6 +53,7 @@ class Scratch {
 
     void* bytes(std::size_t size);
     void drop(Piece* until, std::size_t used);
+    void free_last();
 
     Piece* last_ = nullptr;
     std::size_t total_ = 0;
