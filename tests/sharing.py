@@ -15,8 +15,9 @@ import pytest
 import freight
 from freight.core.types import Encoder
 from freight.core.weightings import Standardised
+from freight.encoders import EMBEDDED
 from freight.encoders.cache import MemoryCached
-from freight.encoders.transformer import EMBEDDED, Transformer
+from freight.encoders.transformer import Transformer
 
 SLOW = (
     "tests/run/",

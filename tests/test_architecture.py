@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -78,6 +79,23 @@ def test_all_is_what_is_exported() -> None:
 def test_importing_does_not_import_torch() -> None:
     code = "import sys, freight; assert not {'torch', 'numpy'} & {*sys.modules}"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_lexical_metric_imports_no_torch(tmp_path: Path) -> None:
+    code = """
+import sys
+sys.argv = ["freight", "score", "text.txt", "text.txt", "-m", "chrf"]
+from freight.cli import main
+try:
+    main()
+finally:
+    heavy = {"torch", "transformers", "numba"} & {*sys.modules}
+    assert not heavy, heavy
+"""
+    (tmp_path / "text.txt").write_text("A cat sat.\n")
+    paths = os.pathsep.join(part for part in sys.path if part)
+    environment = {**os.environ, "PYTHONPATH": paths}
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env=environment)
 
 
 def test_everything_public_says_what_it_is() -> None:

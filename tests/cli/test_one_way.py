@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 MOST = 25
 # Notes each file of the package in which a function is entered, in the order of the first entries.
 TRACED = """
@@ -36,7 +34,6 @@ finally:
 """
 
 
-@pytest.mark.xfail(strict=True, reason="it passes 26 files")
 def test_a_score_passes_few_files(tmp_path: Path) -> None:
     (tmp_path / "hyp.txt").write_text("The boy in a coat.\nA cat sat.\n")
     (tmp_path / "ref.txt").write_text("The young man in a slicker.\nThe cat sat down.\n")

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 import freight
-from freight.core.flags import Flag, FlagKind, count_segments
+from freight.core.flags import Flag, FlagKind
 from freight.core.idf import Frequencies
-from freight.core.metric import describe
-from freight.core.pipeline import ChunkSize
-from freight.core.scorers import adapt
+from freight.core.pipeline import ChunkSize, adapt
+from freight.core.result import count_segments, describe
 from freight.metrics.std import Weights
 
 

@@ -9,14 +9,14 @@ import torch
 
 import freight
 from freight import InvalidInput, NotConverged, Problem, solve
-from freight.transport.batches import (
+from freight.transport.types import (
+    Array,
     fetch_array,
     like,
     send_to_device,
     to_array,
     to_numbers,
 )
-from freight.transport.types import Array
 from problems import Floats, random_batch
 
 COST, HYP, REF = random_batch(3, 4, 5)

@@ -73,7 +73,7 @@ class ScoreSummary:
 
     def add(self, results: "Sequence[Result]") -> None:
         """Add the results of the next chunk, one per metric."""
-        from freight.core.flags import count_segments
+        from freight.core.result import count_segments
 
         for k, result in enumerate(results):
             self._tallies[k] = self._tallies[k] + result.tally

@@ -229,7 +229,8 @@ class Outputs:
     def of(cls, paths: Sequence[str], printing: PrintOptions, inputs: "ScoringInput") -> "Outputs":
         """Tables and pages by their endings; they are checked before any work."""
         every = [Path(path) for path in paths]
-        check_inputs(every, [*inputs.hyps, *inputs.refs])
+        if every:
+            check_inputs(every, [*inputs.hyps, *inputs.refs])
         pages = [path for path in every if path.suffix in (".html", ".htm")]
         tables = [path for path in every if path not in pages]
         for path in tables:

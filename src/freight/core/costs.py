@@ -17,9 +17,8 @@ from torch import Tensor
 from freight.core.pairings import NestedPairs, side_by_side
 from freight.core.types import Pairs
 from freight.errors import InvalidInput
-from freight.transport.batches import fetch_array
 from freight.transport.solvers import solve
-from freight.transport.types import Plans, Problem
+from freight.transport.types import Plans, Problem, fetch_array
 
 Cost = Callable[[Pairs], Tensor]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, Literal
@@ -73,9 +72,3 @@ def empty_flags(empty: Iterable[bool]) -> Flags:
     if len(sides) == len(SIDES):
         return frozenset([Flag(FlagKind.BOTH_EMPTY)])
     return frozenset(Flag(FlagKind.EMPTY_SIDE, side=side) for side in sides)
-
-
-def count_segments(flags: Iterable[Iterable[Flag]]) -> Counter[str]:
-    """How many segments have a flag of each kind and side, in the order of their labels."""
-    counts = Counter(label for segment in flags for label in {flag.label for flag in segment})
-    return Counter(dict(sorted(counts.items())))

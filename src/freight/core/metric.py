@@ -6,9 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -19,7 +18,7 @@ from freight.core.flags import NO_FLAGS
 from freight.core.idf import Frequencies
 from freight.core.pairings import side_by_side
 from freight.core.readouts import Readout
-from freight.core.result import Column, Result, check_references, result_of
+from freight.core.result import Column, Result, check_references, result_of, signed
 from freight.core.scorers import Refs
 from freight.core.types import Chunk, Cloud, Encoder, Measures, Pairs, PairScores
 from freight.core.weightings import FittableWeighting, Weighting, measures_of_points
@@ -239,27 +238,3 @@ class Blend:
 def _again(texts: Iterable[str]) -> Iterable[str]:
     """What can be read once for each part."""
     return list(texts) if isinstance(texts, Iterator) else texts
-
-
-def signed(name: str, choices: Mapping[str, Any]) -> str:
-    """A signature: the name, each choice, and the version."""
-    from freight import __version__
-
-    parts = [f"{choice}:{describe(value)}" for choice, value in choices.items()]
-    return "|".join([name, *parts, f"version:{__version__}"])
-
-
-def describe(value: Any) -> str:
-    """A value as a signature shows it: functions by name, data by its fields."""
-    if hasattr(value, "identity"):
-        return str(value.identity)
-    if isinstance(value, tuple):
-        return ",".join(describe(item) for item in value)
-    if isinstance(value, Column):
-        return value.name
-    if isinstance(value, partial):
-        return f"{describe(value.func)}({value.keywords})"
-    if is_dataclass(value) and not isinstance(value, type):
-        inner = ",".join(f"{f.name}={describe(getattr(value, f.name))}" for f in fields(value))
-        return f"{type(value).__name__}({inner})"
-    return getattr(value, "__name__", str(value))

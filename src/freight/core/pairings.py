@@ -13,8 +13,7 @@ from torch.nn.functional import normalize
 
 from freight.core.types import Measures, NestedMeasures, Pairs
 from freight.errors import InvalidInput
-from freight.transport.batches import send_to_device
-from freight.transport.types import Array
+from freight.transport.types import Array, send_to_device
 
 STEP = 16
 CELLS = 2**16

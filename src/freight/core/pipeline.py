@@ -6,6 +6,7 @@
              -> results
 
 Distinct texts of a chunk are encoded once, batches have fixed shapes, and memory follows the chunk.
+What needs torch is imported where it is used: lexical metrics come this way too, without it.
 On a GPU `overlap` runs these same functions beside each other.
 """
 
@@ -15,16 +16,13 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
-import torch
 
 from freight.core.flags import NO_FLAGS, SIDES, Flag, FlagKind, Flags, empty_flags
-from freight.core.metric import Blend, Metric
-from freight.core.readouts import Reading
-from freight.core.result import Result
-from freight.core.scorers import PipelineScorer, Refs, Scorer, adapt
+from freight.core.result import Column, Result
+from freight.core.scorers import AdaptedScorer, PipelineScorer, Refs, Scorer
 from freight.core.types import (
     Chunk,
     Cloud,
@@ -38,10 +36,13 @@ from freight.core.types import (
 )
 from freight.data.languages import UNKNOWN, vocabulary_note
 from freight.errors import InvalidInput, UnknownVocabulary
-from freight.transport.batches import fetch_array, send_to_device
-from freight.transport.devices import DevicePlans
-from freight.transport.solvers import solve, solves_on_device
-from freight.transport.types import Array, Plans
+from freight.transport.types import Array, Plans, fetch_array, send_to_device
+
+if TYPE_CHECKING:
+    import torch
+
+    from freight.core.metric import Metric
+    from freight.core.readouts import Reading
 
 
 def score_together(
@@ -60,7 +61,7 @@ def score_together(
         metric.fit((ref for _, several in segments for ref in several), hyps, "given texts")
         if metric.needs_fitting
         else metric
-        for metric in map(_pipeline_scorer, metrics)
+        for metric in map(adapt, metrics)
     ]
     parts = list(score_stream(ready, segments, progress, size))
     results = [Result.joined(one) for one in zip(*parts, strict=True)]
@@ -83,7 +84,7 @@ def score_stream(
     Memory follows the chunk, however long the stream. Metrics are fitted by now. `progress` is
     called with the number of segments' worth of work done since the last call.
     """
-    scorers = [_pipeline_scorer(metric) for metric in metrics]
+    scorers = [adapt(metric) for metric in metrics]
     parts = [part for scorer in scorers for part in scorer.parts]
     ends = list(accumulate(len(scorer.parts) for scorer in scorers))
     meter = _ProgressMeter(progress)
@@ -95,9 +96,29 @@ def score_stream(
         ]
 
 
-def _pipeline_scorer(metric: Scorer) -> PipelineScorer:
-    """The scorer as it is where it is one of ours, else adapted."""
-    return metric if isinstance(metric, Metric | Blend) else adapt(metric)
+def adapt(scorer: Scorer) -> PipelineScorer:
+    """The scorer as a pipeline scorer: itself where it is one, else wrapped."""
+    if _offers(scorer, PipelineScorer):
+        return cast(PipelineScorer, scorer)
+    lacking = [name for name in ("name", "columns", "score") if not hasattr(scorer, name)]
+    if lacking:
+        raise InvalidInput(
+            f"{scorer!r} is not a scorer: it has no {' and no '.join(lacking)}; a scorer has a"
+            " name, columns and score(hyps, refs)"
+        )
+    columns = tuple(scorer.columns)
+    if not columns or not all(isinstance(column, Column) for column in columns):
+        raise InvalidInput(f"the columns of {scorer.name} are not a tuple of freight.Column")
+    return AdaptedScorer(scorer, columns)
+
+
+def _offers(thing: object, protocol: type) -> bool:
+    """Whether an object has all members of a protocol, without computing any: some hash files."""
+    members = [name for base in protocol.__mro__ for name in vars(base) if name[0] != "_"]
+    if hasattr(type(thing), "__getattr__"):  # it hands some of them on
+        return all(hasattr(thing, name) for name in members)
+    own = getattr(thing, "__dict__", {})
+    return all(hasattr(type(thing), name) or name in own for name in members)
 
 
 def score_pairs(metrics: Sequence[Metric], segments: Iterable[Segment]) -> list[PairScores]:
@@ -328,6 +349,8 @@ def compute_costs(metric: Metric, hyp: Measures, ref: Measures, index: Array) ->
 
 
 def _cost(metric: Metric, pairs: Pairs) -> torch.Tensor:
+    import torch
+
     with torch.inference_mode():
         cost = metric.cost(pairs)
     if tuple(cost.shape) != pairs.shape:
@@ -384,6 +407,9 @@ def solve_pairs(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]
     A pair whose cost could not be computed has not converged. On a GPU, problems that a kernel
     solves there never leave it: only what their plans cost does.
     """
+    from freight.transport.devices import DevicePlans
+    from freight.transport.solvers import solve, solves_on_device
+
     precise = cost.double()
     lacking = precise.isnan().flatten(1).any(dim=1)
     unknown = fetch_array(lacking)

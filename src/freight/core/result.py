@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol
 
@@ -259,3 +261,33 @@ def _winners(values: Array, starts: Array, ends: Array, higher: bool) -> Array:
         return starts
     signed = np.where(np.isnan(values), -np.inf, values if higher else -values)
     return np.array([s + int(np.argmax(signed[s:e])) for s, e in zip(starts, ends, strict=True)])
+
+
+def count_segments(flags: Iterable[Iterable[Flag]]) -> Counter[str]:
+    """How many segments have a flag of each kind and side, in the order of their labels."""
+    counts = Counter(label for segment in flags for label in {flag.label for flag in segment})
+    return Counter(dict(sorted(counts.items())))
+
+
+def signed(name: str, choices: Mapping[str, Any]) -> str:
+    """A signature: the name, each choice, and the version."""
+    from freight import __version__
+
+    parts = [f"{choice}:{describe(value)}" for choice, value in choices.items()]
+    return "|".join([name, *parts, f"version:{__version__}"])
+
+
+def describe(value: Any) -> str:
+    """A value as a signature shows it: functions by name, data by its fields."""
+    if hasattr(value, "identity"):
+        return str(value.identity)
+    if isinstance(value, tuple):
+        return ",".join(describe(item) for item in value)
+    if isinstance(value, Column):
+        return value.name
+    if isinstance(value, partial):
+        return f"{describe(value.func)}({value.keywords})"
+    if is_dataclass(value) and not isinstance(value, type):
+        inner = ",".join(f"{f.name}={describe(getattr(value, f.name))}" for f in fields(value))
+        return f"{type(value).__name__}({inner})"
+    return getattr(value, "__name__", str(value))

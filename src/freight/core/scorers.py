@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from freight.core.result import Column, Result
 from freight.core.types import Chunk, PairScores
@@ -140,31 +140,6 @@ class PipelineScorer(Protocol):
     def explain(self, hyp: str, ref: str | Sequence[str], column: str | None = None) -> Explanation:
         """Why a hypothesis scores as it does; refused by what has no plan."""
         ...
-
-
-def adapt(scorer: Scorer) -> PipelineScorer:
-    """The scorer as a pipeline scorer: itself where it is one, else wrapped."""
-    if _offers(scorer, PipelineScorer):
-        return cast(PipelineScorer, scorer)
-    lacking = [name for name in ("name", "columns", "score") if not hasattr(scorer, name)]
-    if lacking:
-        raise InvalidInput(
-            f"{scorer!r} is not a scorer: it has no {' and no '.join(lacking)}; a scorer has a"
-            " name, columns and score(hyps, refs)"
-        )
-    columns = tuple(scorer.columns)
-    if not columns or not all(isinstance(column, Column) for column in columns):
-        raise InvalidInput(f"the columns of {scorer.name} are not a tuple of freight.Column")
-    return AdaptedScorer(scorer, columns)
-
-
-def _offers(thing: object, protocol: type) -> bool:
-    """Whether an object has all members of a protocol, without computing any: some hash files."""
-    members = [name for base in protocol.__mro__ for name in vars(base) if name[0] != "_"]
-    if hasattr(type(thing), "__getattr__"):  # it hands some of them on
-        return all(hasattr(thing, name) for name in members)
-    own = getattr(thing, "__dict__", {})
-    return all(hasattr(type(thing), name) or name in own for name in members)
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import IntFlag
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from freight.core.flags import Flag, FlagKind, Flags
 from freight.errors import InvalidInput
-from freight.transport.batches import send_to_device
-from freight.transport.types import Array
+from freight.transport.types import Array, send_to_device
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 
 class Kind(IntFlag):
@@ -168,6 +169,8 @@ class Cloud:
         first = np.flatnonzero(np.diff(group, prepend=-1))
         member = np.cumsum(np.diff(group, prepend=-1) != 0) - 1
         count = np.diff(first, append=len(group))
+        import torch
+
         lengths = torch.as_tensor(count, device=self.layers.device)
         spelled = self.spelled(count[member] > 1)
         last = first + count - 1
@@ -434,7 +437,11 @@ class DeviceEncoder(Protocol):
 
 def device_of(encoder: Encoder) -> torch.device:
     """Where the vectors of an encoder's clouds are."""
-    return encoder.torch_device if isinstance(encoder, DeviceEncoder) else torch.device("cpu")
+    if isinstance(encoder, DeviceEncoder):
+        return encoder.torch_device
+    import torch
+
+    return torch.device("cpu")
 
 
 def name_of(encoder: Encoder) -> str:

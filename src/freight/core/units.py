@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from freight.core.types import Cloud, Kind, Spans, UnitSpans, mixed_ids
-from freight.encoders.tokenizer_process import replace_surrogates
+from freight.encoders.tokenizer import replace_surrogates
 from freight.encoders.words import sentence_starts
 from freight.errors import InvalidInput, MissingPart
 from freight.transport.types import Array

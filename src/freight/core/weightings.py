@@ -23,8 +23,7 @@ from freight.core.types import Cloud, Encoder, Kind, Measures, NestedMeasures
 from freight.core.units import sentence_of, tokens
 from freight.errors import InvalidInput
 from freight.transport.barycenters import barycenter, barycenter_coefficients
-from freight.transport.batches import fetch_array, send_to_device
-from freight.transport.types import Array
+from freight.transport.types import Array, fetch_array, send_to_device
 
 _SHORTEST = 1e-12
 """What `normalize` divides shorter vectors by."""

@@ -8,9 +8,6 @@ from dataclasses import fields
 from typing import Any
 
 from freight.core.types import Encoder, name_of
-from freight.encoders.hashed import Hashed
-from freight.encoders.static import DISTILLED, Static
-from freight.encoders.transformer import EMBEDDED, Transformer
 from freight.errors import InvalidInput
 
 __all__ = [
@@ -26,6 +23,8 @@ __all__ = [
     "with_cache",
 ]
 
+EMBEDDED = "embedded"
+DISTILLED = "distilled"
 ENCODERS = {
     EMBEDDED: "all-MiniLM-L6-v2, installed by the extra `embedded`: works offline (the default)",
     "FOLDER": "any encoder of the transformers library in a folder, safetensors",
@@ -66,7 +65,7 @@ _BEST_LAYERS = {
     "e5-small": 8,
     **{name.rpartition("/")[2]: layer for name, layer in BERT_SCORE_LAYERS.items()},
 }
-_HASHED = {"hashed": {}, "one-hot": {"one_hot": True, "dim": 1024}}
+_HASHED: dict[str, dict[str, Any]] = {"hashed": {}, "one-hot": {"one_hot": True, "dim": 1024}}
 
 
 def encoder(name: str | Encoder = EMBEDDED, **options: Any) -> Encoder:
@@ -81,9 +80,8 @@ def encoder(name: str | Encoder = EMBEDDED, **options: Any) -> Encoder:
     if unknown:
         has = ", ".join(sorted(allowed))
         raise InvalidInput(f"{name} has no option {', '.join(sorted(unknown))}; there is {has}")
-    if kind is Hashed:
-        return Hashed(**{**_HASHED[name], **options})
-    made: Encoder = kind(name, **options)
+    settings = _HASHED.get(name, {"name": name})
+    made: Encoder = kind(**{**settings, **options})
     return made
 
 
@@ -96,13 +94,22 @@ def with_cache(chosen: str | Encoder = EMBEDDED, folder: str | None = None) -> E
 
 def is_static(name: object) -> bool:
     """Whether this is the name of word vectors rather than of a contextual encoder."""
-    return isinstance(name, str) and _kind(name) is Static
+    return isinstance(name, str) and name.partition(":")[0] in ("static", DISTILLED)
 
 
-def _kind(name: str) -> type[Hashed] | type[Static] | type[Transformer]:
+def _kind(name: str) -> Any:
+    """The class of the encoders of such a name; torch is imported with it."""
     if name in _HASHED:
+        from freight.encoders.hashed import Hashed
+
         return Hashed
-    return Static if name.partition(":")[0] in ("static", DISTILLED) else Transformer
+    if is_static(name):
+        from freight.encoders.static import Static
+
+        return Static
+    from freight.encoders.transformer import Transformer
+
+    return Transformer
 
 
 def list_encoders() -> dict[str, str]:

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from freight.transport.types import Array
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 _STEP = 8
 _LENGTHS_PER_OCTAVE = 16
@@ -174,6 +176,8 @@ _FIRST_POSITIONS = {"bert": 0, "electra": 0, "roberta": 2, "xlm-roberta": 2, "ca
 
 def can_pack(model_type: str, dtype: torch.dtype, device: torch.device) -> bool:
     """Whether batches of this kind of model can be packed on this device."""
+    import torch
+
     if device.type != "cuda" or dtype == torch.float32 or model_type not in _FIRST_POSITIONS:
         return False
     try:

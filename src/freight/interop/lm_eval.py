@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from freight.core.pipeline import score_together
+from freight.core.pipeline import adapt, score_together
 from freight.core.result import Result
-from freight.core.scorers import Scorer, adapt
+from freight.core.scorers import Scorer
 from freight.errors import InvalidInput
 
 Answer = tuple[str, tuple[str, ...]]

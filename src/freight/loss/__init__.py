@@ -27,8 +27,7 @@ from freight.core.weightings import pointing
 from freight.errors import InvalidInput
 from freight.loss.padded import LossInput, PaddedSide, check_input, select_rows
 from freight.loss.plans import layer_barycenters, solve_differentiably
-from freight.transport.batches import to_array
-from freight.transport.types import Plans, Problem
+from freight.transport.types import Plans, Problem, to_array
 
 __all__ = ["BaryScore", "Emd", "Freight", "LazyEmd", "Loss", "WrdScore"]
 

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from freight.errors import InvalidInput
-from freight.transport.batches import to_array
-from freight.transport.types import Array
+from freight.transport.types import Array, to_array
 
 
 class LossInput(NamedTuple):

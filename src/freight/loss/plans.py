@@ -10,10 +10,9 @@ from torch import Tensor
 
 from freight.errors import NotConverged
 from freight.transport.barycenters import barycenter_coefficients
-from freight.transport.batches import to_array
 from freight.transport.gradients import attach_gradient
 from freight.transport.solvers import solve
-from freight.transport.types import Array, Plans, Problem
+from freight.transport.types import Array, Plans, Problem, to_array
 
 
 def solve_differentiably(

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from freight.core.flags import count_segments
-from freight.core.result import Result
+from freight.core.result import Result, count_segments
 from freight.core.scorers import Explainable, Scorer
 from freight.data.corpus import RowOrigins
 from freight.errors import InvalidInput

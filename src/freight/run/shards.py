@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from freight.core.flags import Flag, count_segments
+from freight.core.flags import Flag
 from freight.core.pipeline import ChunkSize, score_stream
-from freight.core.result import Result, mean_scores
+from freight.core.result import Result, count_segments, mean_scores
 from freight.core.scorers import PipelineScorer, SystemScorer
 from freight.core.types import Progress, Segment
 from freight.data import Corpus

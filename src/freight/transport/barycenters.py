@@ -10,14 +10,23 @@ and returns each barycenter point as a combination of the units, for points that
 that need gradients.
 """
 
+from __future__ import annotations
+
 from typing import Never
 
 import numpy as np
 
 from freight import kernels
 from freight.errors import InvalidInput, NotConverged
-from freight.transport.batches import check_sizes, like, to_array, to_numbers
-from freight.transport.types import Array, Barycenters, Numbers
+from freight.transport.types import (
+    Array,
+    Barycenters,
+    Numbers,
+    check_sizes,
+    like,
+    to_array,
+    to_numbers,
+)
 
 __all__ = ["barycenter", "barycenter_coefficients"]
 

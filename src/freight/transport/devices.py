@@ -10,8 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import torch
 
-from freight.transport.batches import fetch_array, send_to_device
-from freight.transport.types import Array, Plans
+from freight.transport.types import Array, Plans, fetch_array, send_to_device
 
 P = ParamSpec("P")
 T = TypeVar("T")

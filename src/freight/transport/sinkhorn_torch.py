@@ -12,8 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from freight.transport.batches import Terms
-from freight.transport.types import Problem
+from freight.transport.types import Problem, Terms
 
 _ABSENT = -1e30
 _SWEEPS = 8

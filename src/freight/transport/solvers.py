@@ -13,6 +13,8 @@
 On a GPU `triton_solvers` has the sweeps where no marginal is hard, and the nearest neighbours.
 """
 
+from __future__ import annotations
+
 import math
 from functools import cache
 from typing import Any, Never
@@ -23,8 +25,13 @@ from torch import Tensor
 
 from freight import kernels
 from freight.errors import InvalidInput, NotConverged
-from freight.transport.batches import (
+from freight.transport.gradients import attach_gradient, refuse_gradient
+from freight.transport.sinkhorn_torch import sinkhorn_tensors
+from freight.transport.types import (
     Batch,
+    Numbers,
+    Plans,
+    Problem,
     Solved,
     Terms,
     check_data,
@@ -35,9 +42,6 @@ from freight.transport.batches import (
     to_array,
     to_numbers,
 )
-from freight.transport.gradients import attach_gradient, refuse_gradient
-from freight.transport.sinkhorn_torch import sinkhorn_tensors
-from freight.transport.types import Numbers, Plans, Problem
 
 __all__ = ["solve", "solves_on_device"]
 

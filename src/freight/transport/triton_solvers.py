@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from freight.transport.batches import Terms
+from freight.transport.types import Terms
 
 WIDEST = 1024
 """The columns of a wider problem do not fit into the registers of one program."""

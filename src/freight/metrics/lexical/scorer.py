@@ -7,18 +7,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any, ClassVar, NamedTuple, Never
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Never
 
 import numpy as np
 
 from freight.core.flags import NO_FLAGS, SIDES, Flag, Flags, empty_flags
-from freight.core.metric import Metric, signed
 from freight.core.pipeline import score_together
-from freight.core.result import Column, Result, check_references, result_of
+from freight.core.result import Column, Result, check_references, result_of, signed
 from freight.core.scorers import Refs
 from freight.core.types import Chunk, PairScores
 from freight.errors import InvalidInput, MissingPart
 from freight.transport.types import Array
+
+if TYPE_CHECKING:
+    from freight.core.metric import Metric
 
 
 class LexicalReading(NamedTuple):

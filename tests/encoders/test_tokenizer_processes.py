@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
-from freight.encoders.tokenizer_process import TokenIds, TokenizerProcesses, token_ids
+from freight.encoders.tokenizer import TokenIds, TokenizerProcesses, token_ids
 from freight.encoders.transformer import embedded_folder
 
 MANY = [f"Text {k}, naïve 🦖 un{k}believable \ud800" + " and more" * (k % 7) for k in range(2500)]
@@ -81,9 +81,7 @@ def test_a_forked_child_does_not_use_the_process_of_its_parent(
     shared: TokenizerProcesses, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
-    monkeypatch.setattr(
-        "freight.encoders.tokenizer_process._ask", lambda *given: asked.append(given)
-    )
+    monkeypatch.setattr("freight.encoders.tokenizer._ask", lambda *given: asked.append(given))
     monkeypatch.setattr(os, "getpid", lambda: -1)
     assert same(shared(FEW), token_ids(tokenizer, FEW))
     assert not asked
@@ -93,7 +91,7 @@ def test_a_process_that_disagrees_is_not_used(
     tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = token_ids(tokenizer, ["something else"])
-    monkeypatch.setattr("freight.encoders.tokenizer_process._ask", lambda *_: wrong)
+    monkeypatch.setattr("freight.encoders.tokenizer._ask", lambda *_: wrong)
     assert not start(tokenizer)._processes
 
 
@@ -127,7 +125,7 @@ def test_the_process_ends_with_its_owner(shared: TokenizerProcesses, tokenizer: 
 
 _KILLED = """
 import os, signal
-from test_tokenizer_process import load_tokenizer, start
+from test_tokenizer_processes import load_tokenizer, start
 process = start(load_tokenizer())
 print(process._processes[0].pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
