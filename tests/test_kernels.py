@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -109,10 +110,10 @@ def test_a_thread_may_work_alone() -> None:
     assert kernels.get_kernel_threads() == 4
 
 
-def run(code: str, **environment: str) -> str:
+def run(code: str, *options: str, **environment: str) -> str:
     given = {**os.environ, **environment}
     given = {name: value for name, value in given.items() if value != "unset"}
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, *options, "-c", code]
     done = subprocess.run(command, env=given, text=True, capture_output=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -174,7 +175,9 @@ def test_a_lost_library_is_named_with_the_cure(tmp_path: Path) -> None:
     for name in ("__init__.py", "moved.py", "kernels.py"):
         shutil.copy(PACKAGE / name, tmp_path / "freight")
     code = "try:\n    import freight.kernels\nexcept ImportError as error:\n    print(error)"
-    assert "`make kernels`" in run(code, PYTHONPATH=str(tmp_path))
+    # Without `site` nothing points at the sources; the libraries are named instead.
+    path = os.pathsep.join((str(tmp_path), sysconfig.get_path("purelib")))
+    assert "`make kernels`" in run(code, "-S", PYTHONPATH=path)
 
 
 def test_arrays_of_any_precision_and_strides() -> None:

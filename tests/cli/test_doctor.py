@@ -102,7 +102,7 @@ def test_without_the_default_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     instead = doctor.check_score()
     assert (instead.encoder, instead.fault) == ("hashed", None)
-    assert instead.score == pytest.approx(1)
+    assert instead.score == pytest.approx(1, abs=1e-4)  # the plan is entropic
 
 
 def test_whatever_fails_is_noted() -> None:

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import freight
-from freight.core import pipeline
 from freight.explain.explanation import Explanation
 from freight.report.explanation import text_pieces
+from freight.transport import solvers
 from freight.transport.solvers import solve
 from freight.transport.types import Plans
 
@@ -325,7 +325,7 @@ def test_a_plan_that_did_not_converge_is_shown_and_flagged(monkeypatch: Any) -> 
         plans = solve(*data, **options)
         return replace(plans, converged=np.zeros_like(plans.converged))
 
-    monkeypatch.setattr(pipeline, "solve", unfinished)
+    monkeypatch.setattr(solvers, "solve", unfinished)
     found = metric("emd").explain(HYP, REF)
     assert "not converged" in found.flags
     assert math.isnan(found.score)

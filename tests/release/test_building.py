@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -70,8 +71,10 @@ def test_it_installs(wheel: Path, tmp_path: Path) -> None:
         "print(freight.__file__)\n"
         "print(freight.load('lazy-emd', encoder='hashed').signature)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    command = [sys.executable, "-P", "-c", code]
+    # Without `site` nothing points at the sources; the libraries are named instead.
+    libraries = sysconfig.get_path("purelib")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), libraries))}
+    command = [sys.executable, "-S", "-P", "-c", code]
     done = subprocess.run(command, env=environment, text=True, capture_output=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     where, signature = done.stdout.splitlines()
