@@ -9,6 +9,7 @@ import torch
 
 import freight
 from clouds import SPECIAL, cloud
+from freight.core import weightings
 from freight.core.flags import FlagKind
 from freight.core.idf import Frequencies, Idf
 from freight.core.types import Cloud, Measures, NestedMeasures
@@ -125,3 +126,16 @@ def test_points_of_ones_own_are_checked() -> None:
     ):
         with pytest.raises(freight.InvalidInput, match=message):
             measures_of_points(wrong)
+
+
+def test_barycenters_from_inner_products_settle_where_units_are_close() -> None:
+    """As on a GPU; two units differ by less than single precision tells of their products."""
+    generator = torch.Generator().manual_seed(0)
+    layers = torch.randn(4, 5, 24, 32, generator=generator)
+    layers[:, :, 1] = layers[:, :, 0] + 1e-4 * torch.randn(4, 5, 32, generator=generator)
+    layers = torch.nn.functional.normalize(layers, dim=-1)
+    weights = np.full((4, 24), 1 / 24)
+    points, settled = weightings._mixed(layers, weights)
+    expected, _ = weightings._exact(layers, weights)
+    assert settled.all()
+    np.testing.assert_allclose(points, expected, atol=1e-6)

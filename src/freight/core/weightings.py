@@ -217,10 +217,13 @@ def _exact(layers: torch.Tensor, weights: Array) -> tuple[torch.Tensor, Array]:
 
 
 def _mixed(layers: torch.Tensor, weights: Array) -> tuple[torch.Tensor, Array]:
-    """The same on a GPU, where only inner products and coefficients are copied to and fro."""
-    flat = layers.flatten(1, 2)
+    """The same on a GPU, where only inner products and coefficients are copied to and fro.
+
+    Inner products of single precision would move points back and forth where units are close.
+    """
+    flat = layers.flatten(1, 2).double()
     shares, settled = barycenter_coefficients(fetch_array(flat @ flat.mT), weights)
-    return send_to_device(shares, flat.device) @ flat, settled
+    return (send_to_device(shares, flat.device) @ flat).float(), settled
 
 
 @dataclass(frozen=True)
