@@ -88,6 +88,8 @@ WordPlaces scan_text(Bytes file, std::int64_t at, std::int64_t dim) {
             places.begins.push_back(at);
             places.lengths.push_back(place - at);
             places.values.push_back(place + 1);
+        } else if (stop > at) {
+            break;  // not a word and its numbers: the caller sees that words end before the file does
         }
         at = end + 1;
     }

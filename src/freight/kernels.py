@@ -339,7 +339,7 @@ def scan_words(
     """Where words start, their lengths, and where their values start, in a word2vec file.
 
     A binary file has `count` words. In one of text, which has None, a word may contain spaces, and
-    its values end the line.
+    its values end the line; words end at the first line that has not as many.
     """
     words = c_int64()
     numbers = [c_int64(x) for x in (len(data), start, -1 if count is None else count, dim)]

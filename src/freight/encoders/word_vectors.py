@@ -70,11 +70,24 @@ class _Word2VecFile:
         self._begins, self._lengths, self._values = kernels.scan_words(
             self._bytes, start, count if binary else None, self.dim
         )
-        if not len(self._begins) or (binary and len(self._begins) != count):
+        if not binary:
+            self._check_lines(start)
+        if not len(self._begins) or len(self._begins) < count:
             raise InvalidInput(f"{path} is cut short: {len(self._begins)} of {count} words")
         hashes = kernels.hash_words(self._bytes, self._begins, self._lengths)
         self._order = np.argsort(hashes, kind="stable")
         self._hashes = hashes[self._order]
+
+    def _check_lines(self, start: int) -> None:
+        """Refuse a file of text with a line that is not a word and its numbers."""
+        known = len(self._values)
+        tail = self._bytes[int(self._values[-1]) if known else start :].tobytes()
+        rest = tail.partition(b"\n")[2] if known else tail
+        if rest.strip():
+            line = rest.strip().split(b"\n")[0][:40].decode(errors="replace")
+            raise InvalidInput(
+                f"{self._path} has no {self.dim} numbers in its line {line!r}; it is damaged"
+            )
 
     def look_up(self, words: Sequence[str]) -> tuple[Array, Array]:
         encoded = [word.encode() for word in words]
