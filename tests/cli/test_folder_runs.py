@@ -233,3 +233,12 @@ def test_a_disk_that_is_really_full(
         assert content(folder / "out") == content(folder / "undisturbed")
     finally:
         subprocess.run(["umount", str(folder / "out")], check=True)
+
+
+def test_a_table_of_several_systems_says_how_many(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = [{**row, "system": name} for name in ("one", "other") for row in rows(4)]
+    Path("input.jsonl").write_text(_lines([json.dumps(row) for row in both]))
+    assert run(monkeypatch, "score", "input.jsonl", "-o", "out/", "-m", "chrf") == 0
+    assert "2 systems × 4 segments, together" in " ".join(capsys.readouterr().out.split())

@@ -395,7 +395,7 @@ def score_into_folder(
 
     engine: Any = {"local": local, "ray": on_ray}[run.engine]
     with files.open() as corpus:
-        requested = choice.load(corpus.references(), files.language_pair)
+        requested, origins = choice.load(corpus.references(), files.language_pair), corpus.places
         with progress_bar(len(corpus)) as progress:
             try:
                 done = engine(
@@ -413,7 +413,8 @@ def score_into_folder(
             except (KeyboardInterrupt, SystemExit) as stop:
                 _print_how_to_resume(run.path)
                 raise typer.Exit(getattr(stop, "code", 130)) from None
-    _show_run(requested, done, printing.as_json)
+    extent = f"{done.segments} segments" if origins is None else f"{origins.extent}, together"
+    _show_run(requested, done, extent, printing.as_json)
 
 
 def _print_how_to_resume(folder: Path) -> None:
@@ -428,13 +429,13 @@ def _print_how_to_resume(folder: Path) -> None:
     )
 
 
-def _show_run(requested: list[SelectedMetric], run: "Run", as_json: bool) -> None:
+def _show_run(requested: list[SelectedMetric], run: "Run", extent: str, as_json: bool) -> None:
     if as_json:
         print(json.dumps(run.summary()))
         return
     console, outcomes = Console(), run.outcomes
     systems = [one.system for one in outcomes]
-    console.print(scores_table(f"{run.segments} segments", requested, systems, Presentation()))
+    console.print(scores_table(extent, requested, systems, Presentation()))
     flags, signatures = [one.flags for one in outcomes], [one.signature for one in outcomes]
     print_notes(run.segments, requested, flags, signatures)
     console.print(f"{len(run.files)} shards in {run.folder}/", highlight=False)
