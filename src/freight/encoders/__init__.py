@@ -4,23 +4,31 @@ An encoder of your own is any object with `depth`, `identity` and `encode`: the 
 `freight.core.types.Encoder`.
 """
 
-from dataclasses import fields
-from typing import Any
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
 
 from freight.core.types import Encoder, name_of
 from freight.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from _typeshed import StrPath
+
+    from freight.encoders.adapters import Adapter
 
 __all__ = [
     "BERT_SCORE_LAYERS",
     "DISTILLED",
     "EMBEDDED",
     "ENCODERS",
+    "adapter_of",
     "best_layer",
     "encoder",
     "has_tuned_layer",
     "is_static",
     "list_encoders",
+    "with_adapter",
     "with_cache",
+    "without_adapter",
 ]
 
 EMBEDDED = "embedded"
@@ -80,9 +88,52 @@ def encoder(name: str | Encoder = EMBEDDED, **options: Any) -> Encoder:
     if unknown:
         has = ", ".join(sorted(allowed))
         raise InvalidInput(f"{name} has no option {', '.join(sorted(unknown))}; there is {has}")
+    adapter = options.pop("adapter", None)
     settings = _HASHED.get(name, {"name": name})
     made: Encoder = kind(**{**settings, **options})
-    return made
+    return made if adapter is None else with_adapter(made, adapter)
+
+
+def with_adapter(chosen: "str | Encoder", adapter: "StrPath | Adapter") -> Encoder:
+    """The same encoder with the differences of an adapter in its weights.
+
+    An adapter is given by its folder, its file, its name where it is shipped, or as it is.
+    """
+    from freight.encoders.adapters import read_adapter
+    from freight.encoders.cache import CachedEncoder
+    from freight.encoders.transformer import Transformer
+
+    made, differences = encoder(chosen), read_adapter(adapter)
+    if isinstance(made, CachedEncoder):
+        return replace(made, inner=with_adapter(made.inner, differences))
+    if not isinstance(made, Transformer):
+        raise InvalidInput(
+            f"the adapter {differences.name} is for {differences.encoder}, and"
+            f" {name_of(made) or made.identity} has no weights that it could change"
+        )
+    adapted = replace(made, adapter=differences)
+    adapted.check_adapter()
+    return adapted
+
+
+def without_adapter(chosen: Encoder) -> Encoder:
+    """The same encoder with its own weights."""
+    from freight.encoders.cache import CachedEncoder
+    from freight.encoders.transformer import Transformer
+
+    if isinstance(chosen, CachedEncoder):
+        return replace(chosen, inner=without_adapter(chosen.inner))
+    return replace(chosen, adapter=None) if isinstance(chosen, Transformer) else chosen
+
+
+def adapter_of(chosen: Encoder) -> "Adapter | None":
+    """The adapter of an encoder, if it has one."""
+    from freight.encoders.cache import CachedEncoder
+    from freight.encoders.transformer import Transformer
+
+    if isinstance(chosen, CachedEncoder):
+        return adapter_of(chosen.inner)
+    return chosen.adapter if isinstance(chosen, Transformer) else None
 
 
 def with_cache(chosen: str | Encoder = EMBEDDED, folder: str | None = None) -> Encoder:

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from freight.core.types import Cloud, Progress
 from freight.encoders import EMBEDDED
+from freight.encoders.adapters import Adapter
 from freight.encoders.batching import (
     BatchShape,
     PackedWindows,
@@ -54,7 +55,7 @@ class Transformer:
     """A pretrained encoder: what to load, at which precision to run it, and where.
 
     `device` is "auto" for a GPU where there is one; `budget` is the number of tokens per batch, by
-    default what suits the device.
+    default what suits the device. An `adapter` changes the weights once they are loaded.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Transformer:
     device: str = "auto"
     remote_code: bool = False
     budget: int | None = None
+    adapter: Adapter | None = None
 
     def __post_init__(self) -> None:
         if self.dtype not in _DTYPES:
@@ -85,14 +87,34 @@ class Transformer:
         device = self.torch_device.type
         device += f"*{torch.get_num_threads()}" if device == "cpu" else ""
         shapes = "packed" if self._packs else "padded"
-        return f"{self.name}@{self._version}/{self.dtype}/{device}/{shapes}/{self._batch_tokens}"
+        adapter = "" if self.adapter is None else f"+{self.adapter.identity}"
+        version = f"{self._version}{adapter}"
+        return f"{self.name}@{version}/{self.dtype}/{device}/{shapes}/{self._batch_tokens}"
 
     @loaded_once
     def _version(self) -> str:
         if self._folder is not None:
             words = file_digest(self._folder, "*.json", "*.txt", "*.model")
-            return f"sha256-{file_digest(self._folder, '*.safetensors')[:12]}.{words[:6]}"
+            return f"sha256-{self.weights_hash[:12]}.{words[:6]}"
         return getattr(self._config, "_commit_hash", None) or self.revision or "main"
+
+    @loaded_once
+    def weights_hash(self) -> str:
+        """The sha256 of the file of weights, wherever it lies; those of a hub are downloaded."""
+        if self._folder is not None:
+            return file_digest(self._folder, "*.safetensors")
+        from transformers.utils.hub import cached_file
+
+        config: Any = cached_file(self.name, "config.json", revision=self._version)
+        folder = Path(config).parent
+        if not list(folder.glob("*.safetensors")):
+            self._pretrained()
+        return file_digest(folder, "*.safetensors")
+
+    def check_adapter(self) -> None:
+        """Refuse an adapter for other weights; those of a hub are checked when they are loaded."""
+        if self.adapter is not None and self._folder is not None:
+            self.adapter.check_encoder(self.name, self.weights_hash)
 
     def prepare(self, texts: Sequence[str]) -> Tokens:
         """Tokenize, which can be done while the model encodes other texts."""
@@ -254,6 +276,14 @@ class Transformer:
 
     @loaded_once
     def _model(self) -> Any:
+        model = self._pretrained()
+        if self.adapter is not None:
+            self.adapter.check_encoder(self.name, self.weights_hash)
+            self.adapter.apply(model)
+        return model.to(self.torch_device).eval()
+
+    def _pretrained(self) -> Any:
+        """The model as it was published."""
         from transformers import AutoModel
         from transformers.utils import logging as transformers_logging
 
@@ -263,11 +293,10 @@ class Transformer:
         try:
             options = {"attn_implementation": register_packed_attention()} if self._packs else {}
             precision = _DTYPES[self.dtype]
-            model = self._load(AutoModel, use_safetensors=True, dtype=precision, **options)
+            return self._load(AutoModel, use_safetensors=True, dtype=precision, **options)
         finally:
             if shown:
                 logging.enable_progress_bar()
-        return model.to(self.torch_device).eval()
 
     def _load(self, kind: Any, **options: Any) -> Any:
         return load_part(

@@ -17,7 +17,10 @@ from freight.errors import FreightError, InvalidInput
 from freight.metrics.declaration import Declaration, Parameter
 
 if TYPE_CHECKING:
+    from _typeshed import StrPath
+
     from freight.core.scorers import PipelineScorer, Scorer
+    from freight.encoders.adapters import Adapter
 
 _MODULES = (
     "freight",
@@ -34,23 +37,57 @@ _MODULES = (
 
 
 def load(
-    name: str, preset: str | None = None, column: str | None = None, **settings: Any
+    name: str,
+    preset: str | None = None,
+    column: str | None = None,
+    adapter: "StrPath | Adapter | None" = None,
+    **settings: Any,
 ) -> "PipelineScorer":
     """The metric of this name, built with these settings; `parameters(name)` says what there is.
 
     `name` is from `list_metrics()`, or `path/to/file.py:name` for a metric of your own. A preset is
     settings under a name, such as a paper's, or in a file that ends in .json (which names no
-    encoder); what is set besides overrides it. `column` becomes the primary one.
+    encoder); what is set besides overrides it. `column` becomes the primary one. An adapter, which
+    `freight train metric` writes, changes the weights of the encoder, and settings that are not
+    given.
     """
     declaration = find_metric(name)
     given = declaration.check_names(settings)
     if preset is not None:
         given = {**preset_settings(name, preset), **given}
+    if adapter is not None:
+        given = _with_adapter(declaration, adapter, given)
     preset_column = given.pop("column", None)
     scorer: PipelineScorer = declaration(**given)
     if name not in built_in_metrics():  # it may have nothing but a name, columns and score
         scorer = scorer_of(scorer)
     return with_primary_column(scorer, preset_column if column is None else column)
+
+
+def _with_adapter(
+    declaration: Declaration[..., Any], source: "StrPath | Adapter", given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The settings with those of an adapter, and the encoder with its differences."""
+    from freight.encoders import with_adapter
+    from freight.encoders.adapters import read_adapter
+
+    name, known = declaration.name, declaration.parameters
+    adapter = read_adapter(source)
+    if "encoder" not in known:
+        raise InvalidInput(f"{name} has no encoder that the adapter {adapter.name} could change")
+    defaults = {parameter: one.default for parameter, one in known.items()}
+    for parameter in adapter.parameters:
+        if parameter not in known or parameter in LOADED:
+            raise InvalidInput(
+                f"the adapter {adapter.name} is for {adapter.metric}, not for {name}: it sets"
+                f" {parameter!r}, which it cannot set of {name}"
+            )
+    encoder = given.get("encoder", defaults["encoder"])
+    return {
+        **adapter.settings(defaults),
+        **given,
+        "encoder": with_adapter(encoder, adapter),
+    }
 
 
 def find_metric(name: str) -> Declaration[..., Any]:
@@ -136,7 +173,7 @@ def built_in_metrics() -> dict[str, Declaration[..., Any]]:
 
 _INFINITE = {"inf": float("inf"), "-inf": float("-inf")}
 
-LOADED = ("encoder", "tags")
+LOADED = ("adapter", "encoder", "tags")
 """Parameters that name something to load, which can run code: no file of settings sets them."""
 
 

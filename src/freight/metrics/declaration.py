@@ -310,12 +310,16 @@ class Declaration(Generic[P, R]):
 
     @cached_property
     def settable(self) -> dict[str, Parameter]:
-        """What can be set when the metric is loaded: its parameters, a preset, the first column."""
+        """What can be set when the metric is loaded: besides its parameters what `load` takes."""
         columns = Any if self.columns is None else _choice(self.columns)
+        adapter = (
+            {"adapter": Parameter("adapter", Any, None)} if "encoder" in self.parameters else {}
+        )
         return {
             **self.parameters,
             "preset": Parameter("preset", str | None, None),
             "column": Parameter("column", columns, None),
+            **adapter,
         }
 
     @property
