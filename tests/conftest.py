@@ -1,4 +1,4 @@
-"""Data that lies beside the project: looked for in $FREIGHT_DATA, by default ../shared."""
+"""Data beside the project, in $FREIGHT_DATA or else in ../shared, and a tiny model made here."""
 
 import json
 import os
@@ -27,3 +27,22 @@ def published(data: Path) -> dict[str, Any]:
     """Stored scores of published implementations, with the pairs that they scored."""
     stored: dict[str, Any] = json.loads((data / "golden/published.json").read_text())
     return stored
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random model with a window of 24 tokens and the embedded encoder's vocabulary."""
+    import torch
+    from transformers import AutoTokenizer, BertConfig, BertModel
+
+    from freight.encoders.transformer import embedded_folder
+
+    folder = tmp_path_factory.mktemp("tiny")
+    torch.manual_seed(0)
+    config = BertConfig(
+        hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=24,
+    )  # fmt: skip
+    BertModel(config).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(embedded_folder()).save_pretrained(folder)
+    return folder

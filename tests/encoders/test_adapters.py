@@ -14,31 +14,11 @@ from transformers import AutoModel
 import freight
 from freight.encoders import adapter_of, with_adapter, without_adapter
 from freight.encoders.cache import MemoryCached
-from freight.encoders.transformer import Transformer
 from freight.learn import Adapter, read_adapter
+from made_adapters import made_adapter, transformer
 
 HYPS = ["A cat sat on the mat.", "Nobody came to the station."]
 REFS = ["The cat is sitting on a mat.", "There was no one at the station."]
-
-
-def transformer(folder: Path) -> Transformer:
-    made = freight.encoder(str(folder))
-    assert isinstance(made, Transformer)
-    return made
-
-
-def made_adapter(folder: Path, scale: float = 0.1, **changes: Any) -> Adapter:
-    """Random differences to the biases and layer norms of the model in a folder."""
-    torch.manual_seed(1)
-    model = AutoModel.from_pretrained(folder)
-    tensors = {
-        name: scale * torch.randn_like(parameter)
-        for name, parameter in model.named_parameters()
-        if name.endswith("bias") or "LayerNorm" in name
-    }
-    weights = transformer(folder).weights_hash
-    said = {"parameters": {"layer": [1, 2], "floor": 0.1}, **changes}
-    return Adapter("mine", "freight", "tiny", weights, tensors, **said)
 
 
 def vectors(encoder: Any) -> torch.Tensor:

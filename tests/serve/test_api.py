@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from freight.explain.explanation import Explanation
 from freight.serve import routes
 from freight.serve.messages import Limits
 from freight.serve.models import ServedModels, form_fields, load_encoders
+from made_adapters import made_adapter
 from serve.conftest import open_client
 
 PAIRS = [
@@ -449,3 +451,43 @@ def test_a_metric_of_ones_own_is_offered_by_its_name() -> None:
         assert [c["name"] for c in offered["reach"]["columns"]] == ["objective", "transport"]
         [answer] = ask(client, pairs=PAIRS, metrics=[{"name": "reach"}])["metrics"]
         assert answer["scores"]["objective"][2] == pytest.approx(0.0, abs=1e-3)
+
+
+def test_an_adapter_is_offered_by_its_name_and_changes_scores(tiny_model: Path) -> None:
+    adapter = made_adapter(tiny_model)
+    models = ServedModels(load_encoders(["hashed", f"tiny={tiny_model}"], 256), adapters=[adapter])
+    models.metrics = {name: models.metrics[name] for name in ("freight", "bert-score")}
+    with open_client(models, Limits(seconds=300)) as client:
+        listed = {one["name"]: one for one in client.get("/api/metrics").json()["metrics"]}
+        settings = {"layer": [1, 2], "floor": 0.1}
+        offered = {"name": "mine", "encoder": "tiny", "settings": settings}
+        assert listed["freight"]["adapters"] == [offered]
+        assert listed["bert-score"]["adapters"] == []
+        metrics = [
+            {"name": "freight", "encoder": "tiny"},
+            {"name": "freight", "adapter": "mine"},
+            {"name": "freight", "adapter": "mine", "settings": {"greedy": 0.9}},
+        ]
+        answers = ask(client, pairs=PAIRS, metrics=metrics)["metrics"]
+        hyps, refs = [one["hyp"] for one in PAIRS], [one["refs"] for one in PAIRS]
+        scores = [one["scores"]["score"][0] for one in answers]
+        expected = [
+            freight.load("freight", encoder=str(tiny_model), **more).score(hyps, refs)["score"][0]
+            for more in ({}, {"adapter": adapter}, {"adapter": adapter, "greedy": 0.9})
+        ]
+        assert scores == pytest.approx(expected, abs=1e-5)
+        assert len({round(score, 4) for score in scores}) == 3
+        assert "+mine-" in answers[1]["signature"]
+        assert "+mine-" not in answers[0]["signature"]
+        for wrong, message in (
+            ({"adapter": "other"}, "'other' is not served; there is mine"),
+            ({"name": "bert-score", "adapter": "mine"}, "it sets 'floor'"),
+            ({"adapter": "mine", "encoder": "hashed"}, "for tiny, not for hashed"),
+        ):
+            assert message in refused(client, pairs=PAIRS, metrics=[wrong])
+
+
+def test_an_adapter_without_its_encoder_is_not_served(tiny_model: Path) -> None:
+    adapter = made_adapter(tiny_model)
+    with pytest.raises(freight.InvalidInput, match=r"mine is for tiny .* give that with --encoder"):
+        ServedModels(load_encoders(["hashed"], 256), adapters=[adapter])

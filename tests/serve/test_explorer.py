@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+import freight
 from freight.serve.access import Access
 from freight.serve.messages import Limits
-from freight.serve.models import ServedModels
+from freight.serve.models import ServedModels, load_encoders
+from made_adapters import made_adapter
 from serve.conftest import SECRET, open_server
 
 HYP, REF = "the young boy wore a coat", "an old man wore a slicker"
@@ -301,3 +303,29 @@ def test_the_token_is_asked_for(few: ServedModels, open_page: OpenPage) -> None:
         page.wait_for_selector("#metric-name", state="attached")
         enter(page)
         assert score(page)
+
+
+def test_an_adapter_is_chosen_with_its_encoder_and_settings(
+    tiny_model: Path, open_page: OpenPage
+) -> None:
+    encoders = load_encoders(["hashed", f"tiny={tiny_model}"], 256)
+    models = ServedModels(encoders, adapters=[made_adapter(tiny_model)])
+    models.metrics = {name: models.metrics[name] for name in ("freight", "lazy-emd")}
+    with open_server(models, Limits(seconds=300)) as address:
+        page = open_page(address)
+        enter(page)
+        before = score(page)
+        page.select_option("#metric-adapter", "mine")
+        page.wait_for_function(
+            "before => !document.querySelector('#result .fx-score b')?.innerText.includes(before)",
+            arg=before,
+        )
+        wait_for_result(page)
+        assert page.input_value("#metric-encoder") == "tiny"
+        assert page.inner_text("output[for=metric-floor]") == "0.1"
+        trained = freight.load("freight", encoder=str(tiny_model), adapter=made_adapter(tiny_model))
+        expected = trained.score([HYP], [REF])["score"][0]
+        assert float(score(page)) == pytest.approx(expected, abs=1e-3)
+        page.select_option("#metric-encoder", "hashed")
+        wait_for_result(page)
+        assert page.input_value("#metric-adapter") == ""

@@ -106,7 +106,7 @@ def _load_scorers(
         raise InvalidInput("name one metric, or two different ones to compare them")
     lang = detected(texts.refs) if settings.lang == AUTO else settings.lang
     named = {
-        **given(layer=settings.layer, lang=lang, preset=settings.preset),
+        **given(layer=settings.layer, lang=lang, preset=settings.preset, adapter=encoder.adapter),
         **parse_settings(settings.settings or []),
         **{f"{name}.column": column for name, column in parts if column},
     }

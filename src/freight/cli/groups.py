@@ -146,11 +146,12 @@ class SettingOptions:
 
 @dataclass(frozen=True)
 class EncoderOptions:
-    """The encoder, where it runs, and the cache of its vectors."""
+    """The encoder, its adapter, where it runs, and the cache of its vectors."""
 
     panel: ClassVar = "Encoder"
 
     encoder: options.EncoderName = None
+    adapter: options.AdapterPath = None
     device: options.Device = None
     dtype: options.Dtype = None
     threads: options.Threads = None
@@ -346,12 +347,12 @@ class MetricChoice:
             language = target_setting(language_pair, self.names)
         else:
             language = language_setting(named.lang, self.names, encoder.encoder, refs)
-        settings = given(layer=named.layer, preset=named.preset) | language
+        settings = given(layer=named.layer, preset=named.preset, adapter=encoder.adapter)
         return wanted_metrics(
             self.names,
             encoder.encoder,
             encoder.placement,
-            {**settings, **parse_settings(named.settings or [])},
+            {**settings, **language, **parse_settings(named.settings or [])},
             encoder.cache,
             every=every_column,
         )

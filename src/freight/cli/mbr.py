@@ -132,6 +132,7 @@ def _load_utility(
     name, column = split_column(metric)
     named = {
         **given(layer=settings.layer, preset=settings.preset, column=column or None),
+        **given(adapter=encoder.adapter),
         **language_setting(settings.lang, [metric], encoder.encoder, texts),
         **parse_settings(settings.settings or []),
     }

@@ -39,6 +39,12 @@ EncoderName = Annotated[
         autocompletion=completion.encoders,
     ),
 ]
+AdapterPath = Annotated[
+    str | None,
+    typer.Option(
+        "--adapter", metavar="FOLDER", help="Fitted to ratings by `freight train metric`."
+    ),
+]
 Layer = Annotated[
     str | None, typer.Option(help="Hidden state: 4, -1 (the last), -5: (the last five), all.")
 ]

@@ -8,7 +8,13 @@ import typer
 
 from freight.cli import completion, options
 from freight.cli.groups import SettingOptions, grouped
-from freight.cli.options import parse_conditions, parse_scale, parse_settings, wanted_metrics
+from freight.cli.options import (
+    given,
+    parse_conditions,
+    parse_scale,
+    parse_settings,
+    wanted_metrics,
+)
 from freight.data.output import check_inputs, check_path, write_whole
 
 if TYPE_CHECKING:
@@ -60,6 +66,7 @@ class StratumMetric:
         ),
     ] = "wrd-score:f1"
     encoder: options.EncoderName = None
+    adapter: options.AdapterPath = None
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the metric."),
@@ -140,7 +147,7 @@ def _scores(
     """The scores that make the strata, and ROUGE-1 where one of them asks for it."""
     import freight
 
-    settings = parse_settings(strata.settings or [])
+    settings = given(adapter=strata.adapter) | parse_settings(strata.settings or [])
     requested = wanted_metrics([strata.metric], strata.encoder, {}, settings)[0]
     scorers = [requested.metric]
     if any(stratum.needs_rouge for stratum in ranges):

@@ -48,6 +48,10 @@ class ModelOptions:
             autocompletion=encoders,
         ),
     ] = None
+    adapter: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FOLDER", help="Fitted by `freight train metric`; may be repeated."),
+    ] = None
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -120,6 +124,7 @@ def serve_command(access: AccessOptions, models: ModelOptions, limits: LimitOpti
     placement = given(device=models.device, dtype=models.dtype)
     loaded = load_encoders(models.encoder or (), models.budget, **placement)
     texts = [line.rstrip("\r\n") for line in lines(models.idf)] if models.idf else []
-    served = ServedModels(loaded, texts, models.memory * 2**20, models.metric or ())
+    memory = models.memory * 2**20
+    served = ServedModels(loaded, texts, memory, models.metric or (), models.adapter or ())
     bounds = Limits(**vars(limits))
     run_service(served, allowed, bounds, access.host, access.port, models.threads)

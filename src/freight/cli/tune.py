@@ -157,7 +157,7 @@ def tune_command(
     fixed = {
         **encoder_setting(name, encoder.encoder, encoder.placement, encoder.cache),
         **_own_settings(name, named),
-        **given(column=column or None),
+        **given(column=column or None, adapter=encoder.adapter),
     }
     with _progress() as progress:
         tuned = tune_metric(

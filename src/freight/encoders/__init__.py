@@ -104,6 +104,8 @@ def with_adapter(chosen: "str | Encoder", adapter: "StrPath | Adapter") -> Encod
     from freight.encoders.transformer import Transformer
 
     made, differences = encoder(chosen), read_adapter(adapter)
+    if adapter_of(made) == differences:
+        return made
     if isinstance(made, CachedEncoder):
         return replace(made, inner=with_adapter(made.inner, differences))
     if not isinstance(made, Transformer):
@@ -111,9 +113,8 @@ def with_adapter(chosen: "str | Encoder", adapter: "StrPath | Adapter") -> Encod
             f"the adapter {differences.name} is for {differences.encoder}, and"
             f" {name_of(made) or made.identity} has no weights that it could change"
         )
-    adapted = replace(made, adapter=differences)
-    adapted.check_adapter()
-    return adapted
+    differences.check_encoder(made.name, made.weights_hash)
+    return replace(made, adapter=differences)
 
 
 def without_adapter(chosen: Encoder) -> Encoder:

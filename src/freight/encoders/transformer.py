@@ -111,11 +111,6 @@ class Transformer:
             self._pretrained()
         return file_digest(folder, "*.safetensors")
 
-    def check_adapter(self) -> None:
-        """Refuse an adapter for other weights; those of a hub are checked when they are loaded."""
-        if self.adapter is not None and self._folder is not None:
-            self.adapter.check_encoder(self.name, self.weights_hash)
-
     def prepare(self, texts: Sequence[str]) -> Tokens:
         """Tokenize, which can be done while the model encodes other texts."""
         return self._tokenizer.tokenize_in_processes(texts)

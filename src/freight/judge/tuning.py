@@ -116,7 +116,7 @@ class TuningResult:
 
     @property
     def _loaded(self) -> dict[str, str | None]:
-        """What a preset leaves to whoever reads it, by name: the encoder that was used."""
+        """What a preset leaves to whoever reads it, by name: the encoder and the adapter used."""
         chosen = {name: self.settings[name] for name in LOADED if name in self.settings}
         return {name: x if isinstance(x, str) else name_of(x) or None for name, x in chosen.items()}
 

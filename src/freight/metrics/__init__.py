@@ -71,23 +71,24 @@ def _with_adapter(
     from freight.encoders import with_adapter
     from freight.encoders.adapters import read_adapter
 
-    name, known = declaration.name, declaration.parameters
     adapter = read_adapter(source)
+    settings = {**adapter_settings(declaration, adapter), **given}
+    encoder = settings.get("encoder", declaration.parameters["encoder"].default)
+    return {**settings, "encoder": with_adapter(encoder, adapter)}
+
+
+def adapter_settings(declaration: Declaration[..., Any], adapter: "Adapter") -> dict[str, Any]:
+    """The settings that an adapter brings along; one that does not fit the metric is refused."""
+    name, known = declaration.name, declaration.parameters
     if "encoder" not in known:
         raise InvalidInput(f"{name} has no encoder that the adapter {adapter.name} could change")
-    defaults = {parameter: one.default for parameter, one in known.items()}
     for parameter in adapter.parameters:
         if parameter not in known or parameter in LOADED:
             raise InvalidInput(
                 f"the adapter {adapter.name} is for {adapter.metric}, not for {name}: it sets"
                 f" {parameter!r}, which it cannot set of {name}"
             )
-    encoder = given.get("encoder", defaults["encoder"])
-    return {
-        **adapter.settings(defaults),
-        **given,
-        "encoder": with_adapter(encoder, adapter),
-    }
+    return adapter.settings({parameter: one.default for parameter, one in known.items()})
 
 
 def find_metric(name: str) -> Declaration[..., Any]:

@@ -152,10 +152,12 @@ def _describe(limits: Limits) -> str:
 
 
 def _add_choices(schema: dict[str, Any], models: ServedModels) -> None:
-    """Say in the schema which metrics and encoders there are."""
+    """Say in the schema which metrics, encoders and adapters there are."""
     properties = schema["components"]["schemas"]["MetricRequest"]["properties"]
     properties["name"]["enum"] = list(models.metrics)
     properties["encoder"]["anyOf"][0]["enum"] = list(models.encoders)
+    if models.adapters:
+        properties["adapter"]["anyOf"][0]["enum"] = list(models.adapters)
 
 
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}

@@ -41,13 +41,16 @@ class MetricRequest(_Message):
     layer: Annotated[int | str | list[int] | None, Field(examples=[4])] = None
     preset: str | None = None
     column: Annotated[str | None, Field(description="Which column is the primary one.")] = None
+    adapter: Annotated[str | None, Field(description="Fitted to ratings, by its name.")] = None
     settings: Annotated[dict[str, Scalar], Field(max_length=32, examples=[{"hyp": 0.5}])] = {}
 
     def resolve(self, models: ServedModels) -> RequestedMetric:
         """The same, with every setting checked."""
         layer = {} if self.layer is None else {"layer": self.layer}
         settings = {**self.settings, **layer}
-        return models.requested_metric(self.name, self.encoder, settings, self.preset, self.column)
+        return models.requested_metric(
+            self.name, self.encoder, settings, self.preset, self.column, self.adapter
+        )
 
 
 class PairRequest(_Message):
@@ -108,6 +111,14 @@ class ParameterAnswer(BaseModel):
     optional: bool = Field(description="Whether it may be null.")
 
 
+class AdapterAnswer(BaseModel):
+    """An adapter: its encoder, and the settings that it brings along."""
+
+    name: str
+    encoder: str
+    settings: dict[str, Any]
+
+
 class MetricAnswer(BaseModel):
     """A metric, its columns and its parameters."""
 
@@ -122,6 +133,7 @@ class MetricAnswer(BaseModel):
     )
     parameters: list[ParameterAnswer]
     presets: list[str]
+    adapters: list[AdapterAnswer]
 
 
 class MetricsAnswer(BaseModel):

@@ -16,11 +16,13 @@ from typing import Any, Literal, Never
 from freight.core.scorers import PipelineScorer
 from freight.core.sweep_cache import SharedEncodings
 from freight.core.types import Encoder, device_of
-from freight.encoders import DISTILLED, EMBEDDED, encoder, is_static
+from freight.encoders import DISTILLED, EMBEDDED, encoder, is_static, with_adapter
+from freight.encoders.adapters import Adapter, read_adapter
 from freight.encoders.cache import MemoryCached
 from freight.encoders.transformer import Transformer
 from freight.errors import InvalidInput, MissingPart
 from freight.metrics import (
+    adapter_settings,
     default_encoder,
     find_metric,
     json_value,
@@ -46,6 +48,7 @@ class RequestedMetric:
     name: str
     encoder: str | None
     settings: str  # JSON, so that equal ones are equal
+    adapter: str | None = None
 
     @property
     def chosen(self) -> dict[str, Any]:
@@ -73,12 +76,52 @@ class ServedEncoder:
         return replace(self, given=MemoryCached(self.given, memory))
 
 
+@dataclass(frozen=True)
+class ServedAdapter:
+    """An adapter, the name of the encoder that it is for, and that encoder with it."""
+
+    adapter: Adapter
+    encoder: str
+    given: Encoder
+
+    def fits(self, metric: str) -> bool:
+        """Whether a metric takes it."""
+        try:
+            adapter_settings(find_metric(metric), self.adapter)
+        except InvalidInput:
+            return False
+        return True
+
+    def describe(self, metric: str) -> dict[str, Any]:
+        """What a form shows: the name, the encoder, and what the adapter sets of the metric."""
+        settings = adapter_settings(find_metric(metric), self.adapter)
+        return {
+            "name": self.adapter.name,
+            "encoder": self.encoder,
+            "settings": json_value(settings),
+        }
+
+
+def _served_adapter(adapter: Adapter, encoders: Iterable[ServedEncoder]) -> ServedAdapter:
+    """The adapter on the encoder that has the weights which it was fitted on."""
+    for one in encoders:
+        if not isinstance(one.given, str):
+            try:
+                return ServedAdapter(adapter, one.name, with_adapter(one.given, adapter))
+            except InvalidInput:
+                continue
+    raise InvalidInput(
+        f"the adapter {adapter.name} is for {adapter.encoder} (weights {adapter.weights[:12]}),"
+        " which is not among the encoders; give that with --encoder"
+    )
+
+
 class ServedModels:
     """Metrics by what requests say of them, loaded when first asked for.
 
     IDF is fitted on `idf_texts`; without them a metric that weighs by IDF is refused. Encoders keep
     up to `memory` bytes of vectors each. `own_metrics` are offered besides, as `file.py:name`, by
-    their own names.
+    their own names, and `adapters` of these encoders by theirs.
     """
 
     def __init__(
@@ -87,8 +130,15 @@ class ServedModels:
         idf_texts: Sequence[str] = (),
         memory: int = 2**28,
         own_metrics: Sequence[str] = (),
+        adapters: Sequence[str | Adapter] = (),
     ) -> None:
         self.encoders = {one.name: one.wrap(memory) for one in encoders}
+        self.adapters: dict[str, ServedAdapter] = {}
+        for source in adapters:
+            adapter = read_adapter(source)
+            if adapter.name in self.adapters:
+                raise InvalidInput(f"two adapters are called {adapter.name}; serve one of them")
+            self.adapters[adapter.name] = _served_adapter(adapter, self.encoders.values())
         usable = [name for name in (*list_metrics(), *own_metrics) if _works(name)]
         self._sources = {_public_name(name): name for name in usable}
         self.metrics = {name: find_metric(source).summary for name, source in self._sources.items()}
@@ -103,6 +153,7 @@ class ServedModels:
         settings: Mapping[str, Any] | None = None,
         preset: str | None = None,
         column: str | None = None,
+        adapter: str | None = None,
     ) -> RequestedMetric:
         """Check what a request says of a metric, without loading anything."""
         if name not in self.metrics:
@@ -118,6 +169,8 @@ class ServedModels:
         if column is not None:
             given["column"] = _check_choice(name, "column", column, self._columns(source))
         stored = json.dumps(json_value(given), sort_keys=True)
+        if adapter is not None:
+            return RequestedMetric(name, self._adapted(source, adapter, encoder), stored, adapter)
         return RequestedMetric(name, self._encoder(source, encoder), stored)
 
     def scorer(self, wanted: RequestedMetric) -> PipelineScorer:
@@ -166,9 +219,24 @@ class ServedModels:
             )
         return named
 
+    def _adapted(self, metric: str, adapter: str, encoder: str | None) -> str:
+        """The encoder of an adapter, which has to be the one that is named, if one is."""
+        if adapter not in self.adapters:
+            there = _listed(self.adapters) or "none"
+            raise InvalidInput(f"the adapter {adapter[:40]!r} is not served; there is {there}")
+        served = self.adapters[adapter]
+        adapter_settings(find_metric(metric), served.adapter)
+        if encoder not in (None, served.encoder):
+            raise InvalidInput(f"the adapter {adapter} is for {served.encoder}, not for {encoder}")
+        return served.encoder
+
     def _loaded(self, wanted: RequestedMetric) -> PipelineScorer:
-        named = None if wanted.encoder is None else self.encoders[wanted.encoder]
-        chosen: dict[str, Any] = {} if named is None else {"encoder": named.given}
+        chosen: dict[str, Any] = {}
+        if wanted.adapter is not None:
+            served = self.adapters[wanted.adapter]
+            chosen = {"encoder": served.given, "adapter": served.adapter}
+        elif wanted.encoder is not None:
+            chosen = {"encoder": self.encoders[wanted.encoder].given}
         scorer = load(self._sources[wanted.name], **chosen, **wanted.chosen)
         if scorer.needs_fitting:
             if not self._texts:
@@ -193,6 +261,9 @@ class ServedModels:
             "needs_idf_texts": light.needs_fitting and not self._texts,
             "parameters": [field.describe() for field in fields.values()],
             "presets": list(presets(source)),
+            "adapters": [
+                one.describe(source) for one in self.adapters.values() if one.fits(source)
+            ],
         }
 
 

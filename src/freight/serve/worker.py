@@ -158,9 +158,12 @@ class Worker:
 
     def _warm_up(self) -> None:
         """Load weights, so that the first requests need not wait for them."""
-        for name in self._models.metrics:
+        plain = [(name, None) for name in self._models.metrics]
+        adapted = [(one.adapter.metric, name) for name, one in self._models.adapters.items()]
+        for name, adapter in [*plain, *adapted]:
             try:
-                scorer = self._models.scorer(self._models.requested_metric(name))
+                wanted = self._models.requested_metric(name, adapter=adapter)
+                scorer = self._models.scorer(wanted)
                 if scorer.parts and not self._stopping:
                     scorer.explain("A warm start.", ["A start that is warm."])
             except FreightError:  # IDF is not fitted: requests for this metric get the reason

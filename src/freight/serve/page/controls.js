@@ -22,6 +22,7 @@ export class Chooser {
     this.id = place.id;
     this.name = first;
     this.encoder = null;
+    this.adapter = null;
     this.layer = null;
     this.settings = {};
     this.draw();
@@ -31,12 +32,19 @@ export class Chooser {
     return this.metrics.find((one) => one.name === this.name);
   }
 
+  // What can be set of it; an adapter brings defaults of its own along.
+  get parameters() {
+    const own = this.metric.adapters.find((one) => one.name === this.adapter)?.settings ?? {};
+    return this.metric.parameters.map((one) => (one.name in own ? { ...one, default: own[one.name] } : one));
+  }
+
   // The metric as requests name it: only what differs from the metric's own defaults.
   get request() {
     const settings = { ...this.settings };
     if (this.metric.needs_idf_texts && !("idf" in settings)) settings.idf = null;
     const request = { name: this.name, settings };
     if (this.encoder) request.encoder = this.encoder;
+    if (this.adapter) request.adapter = this.adapter;
     if (this.layer !== null) request.layer = this.layer;
     return request;
   }
@@ -44,7 +52,7 @@ export class Chooser {
   // The same in a few words.
   get summary() {
     const set = Object.entries(this.settings).map(([name, value]) => `${name} ${value}`);
-    return [this.name, this.encoder, this.layer === null ? null : `layer ${this.layer}`, ...set].filter(Boolean).join(", ");
+    return [this.name, this.encoder, this.adapter, this.layer === null ? null : `layer ${this.layer}`, ...set].filter(Boolean).join(", ");
   }
 
   choose(name) {
@@ -53,12 +61,13 @@ export class Chooser {
   }
 
   draw() {
-    const shown = this.metric.parameters.filter((one) => !HIDDEN.has(one.name));
+    const shown = this.parameters.filter((one) => !HIDDEN.has(one.name));
     const main = shown.filter((one) => one.kind === "number" && one.default !== null);
     const more = shown.filter((one) => !main.includes(one));
     this.place.replaceChildren(
       this.names(), make("p", { class: "about" }, this.metric.about),
       ...(this.metric.encoder ? [this.source()] : []),
+      ...(this.metric.adapters.length ? [this.trained()] : []),
       ...main.map((one) => this.control(one)),
       ...(more.length ? [this.folded(more)] : []),
       make("button", { type: "button", class: "quiet reset", onclick: () => this.reset() }, "Reset to defaults"),
@@ -84,6 +93,7 @@ export class Chooser {
     const encoder = this.list("encoder", "Encoder", this.encoders.map((one) => [one.name, one.name]), chosen, (name) => {
       this.encoder = name === this.metric.encoder ? null : name;
       this.layer = null;
+      this.adapter = null;
       this.draw();
       document.getElementById(`${this.id}-encoder`).focus();
     });
@@ -94,6 +104,20 @@ export class Chooser {
       this.layer = value === "" ? null : /^\d+$/.test(value) ? Number(value) : value;
     });
     return make("div", { class: "pair" }, encoder, layer);
+  }
+
+  // An adapter has one encoder, which is chosen with it.
+  trained() {
+    const options = [["", "none"], ...this.metric.adapters.map((one) => [one.name, one.name])];
+    return this.list("adapter", "Adapter", options, this.adapter ?? "", (name) => {
+      const known = this.metric.adapters.find((one) => one.name === name);
+      this.adapter = known ? name : null;
+      if (known) this.encoder = known.encoder === this.metric.encoder ? null : known.encoder;
+      this.settings = {};
+      this.layer = null;
+      this.draw();
+      document.getElementById(`${this.id}-adapter`).focus();
+    });
   }
 
   list(name, label, options, chosen, set) {
@@ -156,6 +180,7 @@ export class Chooser {
     this.settings = {};
     this.layer = null;
     this.encoder = null;
+    this.adapter = null;
     this.draw();
     if (notify) this.changed();
   }
