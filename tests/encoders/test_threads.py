@@ -18,8 +18,8 @@ import freight
 from freight.core import sweep_cache, units
 from freight.core.metric import Metric
 from freight.core.types import Encoder
+from freight.encoders import loaded_once
 from freight.encoders.cache import MemoryCached
-from freight.encoders.loading import loaded_once
 from freight.encoders.static import Static
 from freight.errors import MissingPart
 

@@ -5,7 +5,9 @@ An encoder of your own is any object with `depth`, `identity` and `encode`: the 
 """
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from freight.core.types import Encoder, name_of
 from freight.errors import InvalidInput
@@ -26,10 +28,13 @@ __all__ = [
     "has_tuned_layer",
     "is_static",
     "list_encoders",
+    "loaded_once",
     "with_adapter",
     "with_cache",
     "without_adapter",
 ]
+
+T = TypeVar("T")
 
 EMBEDDED = "embedded"
 DISTILLED = "distilled"
@@ -188,3 +193,19 @@ def has_tuned_layer(chosen: Encoder) -> bool:
 def _short_name(chosen: Encoder) -> str:
     """The last part of the encoder's name, which a hub's name and a folder share."""
     return name_of(chosen).rstrip("/").rsplit("/", 1)[-1]
+
+
+class loaded_once(cached_property[T]):
+    """A part of an encoder that is loaded when first needed, by one thread while others wait.
+
+    `functools.cached_property` lets each of them compute its own from Python 3.12 on.
+    """
+
+    def __init__(self, load: Any) -> None:
+        super().__init__(load)
+        self._loading = RLock()
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+        """The value, computed on first use."""
+        with self._loading:
+            return super().__get__(instance, owner)

@@ -242,6 +242,26 @@ def make_packed_batch(
     return TokenBatch(arrays, numbers, source, np.arange(used))
 
 
+def attend_packed(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bounds: Tensor,
+    longest: int,
+    scaling: float | None = None,
+) -> Tensor:
+    """Attention (1, token, head, dim) inside each text; the sides are (1, head, token, dim)."""
+    from torch.nn.attention.varlen import varlen_attn
+
+    sides = [side[0].transpose(0, 1) for side in (query, key, value)]  # (token, head, dim)
+    usual = scaling is None or scaling == query.shape[-1] ** -0.5
+    options: dict[str, Any] = {} if usual else {"scale": scaling}
+    ends = bounds, bounds, longest, longest
+    attended: Any = varlen_attn(sides[0], sides[1], sides[2], *ends, **options)
+    packed: Tensor = attended[None]
+    return packed
+
+
 def _attend(
     module: Any,
     query: Tensor,
@@ -254,14 +274,8 @@ def _attend(
     scaling: float | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    from torch.nn.attention.varlen import varlen_attn
-
-    sides = [side[0].transpose(0, 1) for side in (query, key, value)]  # (token, head, dim)
-    usual = scaling is None or scaling == query.shape[-1] ** -0.5
-    options: dict[str, Any] = {} if usual else {"scale": scaling}
-    bounds = cu_seq_lens_q, cu_seq_lens_q, max_length_q, max_length_q
-    attended: Any = varlen_attn(sides[0], sides[1], sides[2], *bounds, **options)
-    return attended[None], None
+    """The same, called as `transformers` does."""
+    return attend_packed(query, key, value, cu_seq_lens_q, max_length_q, scaling), None
 
 
 def _no_mask(*_: Any, **__: Any) -> None:

@@ -14,8 +14,7 @@ import numpy as np
 import torch
 
 from freight.core.types import Cloud, Encoder, Kind, Progress, Spans, UnitSpans
-from freight.encoders import DISTILLED, EMBEDDED
-from freight.encoders.loading import loaded_once
+from freight.encoders import DISTILLED, EMBEDDED, loaded_once
 from freight.encoders.tokenizer import replace_surrogates
 from freight.encoders.transformer import Transformer
 from freight.encoders.word_vectors import VectorSource, open_vectors

@@ -1,4 +1,4 @@
-"""Texts as tokens with their character spans, by a fast tokenizer of `transformers`.
+"""Texts as tokens with their character spans, by a tokenizer of the `tokenizers` library.
 
 Token ids are computed here or in processes of their own: tokenizing creates Python objects by the
 thousand, which blocks the other threads of a process that feeds a GPU; `TokenizerProcesses` moves
@@ -8,6 +8,7 @@ that it imports imports torch.
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import re
@@ -15,11 +16,12 @@ import signal
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
@@ -28,9 +30,8 @@ import numpy as np
 import numpy.typing as npt
 
 from freight.core.types import Cloud, Kind, Spans, UnitSpans
+from freight.encoders import loaded_once
 from freight.encoders.batching import SpecialTokens, ranges
-from freight.encoders.loading import loaded_once
-from freight.errors import MissingPart
 from freight.transport.types import Array
 
 if TYPE_CHECKING:
@@ -43,6 +44,12 @@ A plain tuple, since it is pickled by a program whose classes have other names.
 """
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_NORMALIZER_SETTINGS = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+}
+_SPECIAL_SETTINGS = "unk_token", "pad_token"
 _PIPE_BYTES = 2**20
 
 
@@ -75,15 +82,14 @@ class Tokens:
 
 
 class Tokenizer:
-    """A fast tokenizer of `transformers`, without its own truncation and padding."""
+    """A `tokenizers.Tokenizer`, without its own truncation and padding.
 
-    def __init__(self, tokenizer: Any) -> None:
-        if not tokenizer.is_fast:
-            raise MissingPart(
-                f"{type(tokenizer).__name__} has no fast version, which character spans need;"
-                " install the package that its conversion asks for, or use another model"
-            )
-        self._tokenizer, self._backend = tokenizer, tokenizer.backend_tokenizer
+    `unknown` is the id of unknown tokens, if there is one, and `padding` that of padding tokens:
+    any will do, since no vector depends on it.
+    """
+
+    def __init__(self, backend: Any, unknown: int | None, padding: int | None) -> None:
+        self._backend, self._unknown, self.padding = backend, unknown, padding or 0
         # Now, since it must not change while a thread works with it.
         self._backend.no_truncation()
         self._backend.no_padding()
@@ -159,30 +165,57 @@ class Tokenizer:
     @loaded_once
     def special(self) -> SpecialTokens:
         """The special tokens that the tokenizer puts around a text."""
-        example = self._tokenizer("a", return_special_tokens_mask=True, verbose=False)
-        ids, mask = example["input_ids"], example["special_tokens_mask"]
+        example = self._backend.encode("a")
+        ids, mask = example.ids, example.special_tokens_mask
         opening = mask.index(0) if 0 in mask else 0
         closing = mask[::-1].index(0) if 0 in mask else 0
         return SpecialTokens(tuple(ids[:opening]), tuple(ids[len(ids) - closing :]))
 
     @loaded_once
-    def padding(self) -> int:
-        """The id of padding tokens; any id will do, since no vector depends on it."""
-        return int(self._tokenizer.pad_token_id or 0)
-
-    @loaded_once
     def _kinds(self) -> Array:
         """The kind of every token of the vocabulary, by id."""
-        vocabulary = self._tokenizer.get_vocab()
+        vocabulary = self._backend.get_vocab()
         kinds = np.zeros(max(vocabulary.values()) + 1, np.int64)
         for token, index in vocabulary.items():
             piece = token.removeprefix("##").lstrip("Ġ▁")
             if piece and all(unicodedata.category(c)[0] in "PS" for c in piece):
                 kinds[index] |= Kind.PUNCTUATION
-        unknown = self._tokenizer.unk_token_id
-        if unknown is not None:
-            kinds[unknown] = Kind.UNKNOWN | Kind.LITERAL
+        if self._unknown is not None:
+            kinds[self._unknown] = Kind.UNKNOWN | Kind.LITERAL
         return kinds
+
+
+def open_tokenizer(folder: Path) -> Tokenizer | None:
+    """The tokenizer of a folder, if tokenizer.json says all; otherwise ask `transformers`.
+
+    For the settings in tokenizer_config.json count more than those in tokenizer.json, and where it
+    does not name the unknown token, its class does.
+    """
+    from tokenizers import Tokenizer as Backend
+
+    if not (folder / "tokenizer.json").is_file():
+        return None
+    try:
+        settings = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+        backend = Backend.from_file(str(folder / "tokenizer.json"))
+    except Exception:  # `tokenizers` has no error of its own; what is wrong, `transformers` says
+        return None
+    normalizer = backend.normalizer
+    agrees = all(
+        name not in settings or settings[name] == getattr(normalizer, attribute, settings[name])
+        for name, attribute in _NORMALIZER_SETTINGS.items()
+    )
+    if not agrees or settings.get("split_special_tokens") or "unk_token" not in settings:
+        return None
+    unknown, padding = (_token_id(backend, settings.get(name)) for name in _SPECIAL_SETTINGS)
+    return Tokenizer(backend, unknown, padding)
+
+
+def _token_id(backend: Any, token: str | Mapping[str, Any] | None) -> int | None:
+    """The id of a token of tokenizer_config.json, which may be written with its properties."""
+    content = token["content"] if isinstance(token, Mapping) else token
+    number: int | None = None if content is None else backend.token_to_id(content)
+    return number
 
 
 def _margins(texts: Sequence[str]) -> tuple[Array, Array]:

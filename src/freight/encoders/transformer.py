@@ -1,7 +1,8 @@
-"""Hidden states of a pretrained encoder, by folder or hub name, through `transformers`.
+"""Hidden states of a pretrained encoder, by folder or hub name.
 
-Nothing is truncated: long texts are split into windows. The model stops at the highest layer that
-is asked for. Only safetensors are loaded, and no code from a repository unless asked.
+A BERT in a folder is run by `freight.encoders.bert`, everything else by `transformers`. Nothing is
+truncated: long texts are split into windows. The model stops at the highest layer that is asked
+for. Only safetensors are loaded, and no code from a repository unless asked.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from freight.core.types import Cloud, Progress
-from freight.encoders import EMBEDDED
+from freight.encoders import EMBEDDED, loaded_once
 from freight.encoders.adapters import Adapter
 from freight.encoders.batching import (
     BatchShape,
@@ -35,9 +36,9 @@ from freight.encoders.batching import (
     register_packed_attention,
     split_into_windows,
 )
+from freight.encoders.bert import Bert, BertConfig
 from freight.encoders.cuda_graphs import CudaGraphs
-from freight.encoders.loading import loaded_once
-from freight.encoders.tokenizer import Tokenizer, Tokens
+from freight.encoders.tokenizer import Tokenizer, Tokens, open_tokenizer
 from freight.errors import FreightError, InvalidInput, MissingPart
 from freight.transport.types import Array, send_to_device
 
@@ -102,7 +103,8 @@ class Transformer:
     def weights_hash(self) -> str:
         """The sha256 of the file of weights, wherever it lies; those of a hub are downloaded."""
         if self._folder is not None:
-            return file_digest(self._folder, "*.safetensors")
+            checked = self.name == EMBEDDED  # its folder was given only if they are these
+            return _SHA256 if checked else file_digest(self._folder, "*.safetensors")
         from transformers.utils.hub import cached_file
 
         config: Any = cached_file(self.name, "config.json", revision=self._version)
@@ -216,7 +218,8 @@ class Transformer:
     @loaded_once
     def cuda_graphs(self) -> CudaGraphs:
         """The graphs of its batch shapes; used where batches are packed."""
-        return CudaGraphs(partial(hidden_states, self._model), self._model.device)
+        device = next(self._model.parameters()).device
+        return CudaGraphs(partial(hidden_states, self._model), device)
 
     @loaded_once
     def _packs(self) -> bool:
@@ -257,17 +260,30 @@ class Transformer:
 
     @loaded_once
     def _config(self) -> Any:
+        own = BertConfig.read(self._folder) if self._folder else None
+        if own is not None:
+            return own
         from transformers import AutoConfig
 
         return self._load(AutoConfig)
 
     @loaded_once
     def _tokenizer(self) -> Tokenizer:
+        if isinstance(self._config, BertConfig) and self._folder:
+            own = open_tokenizer(self._folder)
+            if own is not None:
+                return own
         from transformers import AutoTokenizer
 
         spaced = self._config.model_type in ("roberta", "longformer", "bart", "gpt2")
         options = {"add_prefix_space": True} if spaced else {}
-        return Tokenizer(self._load(AutoTokenizer, **options))
+        loaded = self._load(AutoTokenizer, **options)
+        if not loaded.is_fast:
+            raise MissingPart(
+                f"{type(loaded).__name__} has no fast version, which character spans need;"
+                " install the package that its conversion asks for, or use another model"
+            )
+        return Tokenizer(loaded.backend_tokenizer, loaded.unk_token_id, loaded.pad_token_id)
 
     @loaded_once
     def _model(self) -> Any:
@@ -279,6 +295,9 @@ class Transformer:
 
     def _pretrained(self) -> Any:
         """The model as it was published."""
+        precision = _DTYPES[self.dtype]
+        if isinstance(self._config, BertConfig) and self._folder:
+            return Bert.load(self._folder, self._config, precision)
         from transformers import AutoModel
         from transformers.utils import logging as transformers_logging
 
@@ -287,7 +306,6 @@ class Transformer:
         logging.disable_progress_bar()
         try:
             options = {"attn_implementation": register_packed_attention()} if self._packs else {}
-            precision = _DTYPES[self.dtype]
             return self._load(AutoModel, use_safetensors=True, dtype=precision, **options)
         finally:
             if shown:
@@ -341,10 +359,13 @@ def hidden_states(model: Any, inputs: Mapping[str, Any], layers: Sequence[int]) 
     Layers above the highest one wanted are not run. The last state is taken from the model's own
     list, since some models normalize it once more.
     """
+    if isinstance(model, Bert):
+        states: Tensor = model(**inputs, layers=layers)
+        return states
     blocks = _blocks(model)
     if blocks is None or max(layers) >= len(blocks):
-        states = model(**inputs, output_hidden_states=True).hidden_states
-        return torch.stack([states[layer] for layer in layers])
+        every = model(**inputs, output_hidden_states=True).hidden_states
+        return torch.stack([every[layer] for layer in layers])
     inputs_of: dict[int, Tensor] = {}
     with ExitStack() as hooks, suppress(_Stop):
         for layer in range(max(layers) + 1):
