@@ -24,7 +24,7 @@ def made_adapter(folder: Path, scale: float = 0.1, **changes: Any) -> Adapter:
     tensors = {
         name: scale * torch.randn_like(parameter)
         for name, parameter in model.named_parameters()
-        if name.endswith("bias") or "LayerNorm" in name
+        if (name.endswith("bias") or "LayerNorm" in name) and not name.startswith("pooler.")
     }
     weights = transformer(folder).weights_hash
     said = {"parameters": {"layer": [1, 2], "floor": 0.1}, **changes}
