@@ -11,6 +11,7 @@ from freight import moved
 
 if TYPE_CHECKING:
     from freight import loss as loss
+    from freight.core.critical import critical_differences
     from freight.core.metric import Metric
     from freight.core.pipeline import score_stream, score_together
     from freight.core.result import Column, Result
@@ -47,6 +48,7 @@ __all__ = [
     "Result",
     "barycenter",
     "compare",
+    "critical_differences",
     "default_encoder",
     "encoder",
     "features",
@@ -76,6 +78,7 @@ _HOMES = {
     "learn.text_features": ("features",),
     "kernels": ("set_threads",),
     "core.metric": ("Metric",),
+    "core.critical": ("critical_differences",),
     "core.result": ("Column", "Result"),
     "core.pipeline": ("score_stream", "score_together"),
     "transport.barycenters": ("barycenter",),

@@ -354,3 +354,40 @@ def test_a_run_that_fails_leaves_nothing(files: Path, monkeypatch: pytest.Monkey
     assert run(monkeypatch, files, "score", *arguments) == 1
     assert (files / "scores.csv").read_text() == "from before"
     assert not list(files.glob("*.part"))
+
+
+def test_critical_differences_are_counted_and_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "hyp.txt").write_text("Take 10 mg.\nAll is well.\nIt is not so.\n")
+    (tmp_path / "ref.txt").write_text("Take 100 mg.\nAll is well.\nIt is so.\n")
+    score = "score", "hyp.txt", "ref.txt", "-m", "chrf"
+    assert run(monkeypatch, tmp_path, *score) == 0
+    plain = capsys.readouterr().out
+    assert "chrf: 1 of 3 segments: number differs" in plain
+    assert "Critical differences" not in plain
+    assert run(monkeypatch, tmp_path, *score, "--critical") == 0
+    listed = capsys.readouterr().out
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in listed.splitlines()]
+    assert ["1", "number differs", "10", "100"] in rows
+    assert ["3", "negation differs", "not", ""] in rows
+    assert run(monkeypatch, tmp_path, *score, "--json") == 0
+    flags = json.loads(capsys.readouterr().out)["metrics"][0]["flags"]
+    difference = {"kind": "number differs", "side": None, "share": None}
+    assert flags[0] == [{**difference, "hyp": [5, 7], "ref": [5, 8]}]
+    assert flags[1] == []
+    assert run(monkeypatch, tmp_path, *score, "--critical", "-o", "out/") == 1
+    assert "keeps no scores in memory" in capsys.readouterr().err
+
+
+def test_the_system_of_a_critical_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, number in (("a", 10), ("b", 12), ("ref", 10)):
+        (tmp_path / f"{name}.txt").write_text(f"All is well.\nTake {number} mg.\n")
+    files = "compare", "ref.txt", "a.txt", "b.txt"
+    assert run(monkeypatch, tmp_path, *files, "-m", "chrf", "--critical") == 0
+    rows = [line.split("│")[1:-1] for line in capsys.readouterr().out.splitlines()]
+    assert [" 2 ", " b ", " number differs ", " 12 ", " 10 "] in [
+        [f" {cell.strip()} " for cell in row] for row in rows
+    ]

@@ -47,7 +47,7 @@ def check(scorer: Any, hyp: str, refs: Any) -> Explanation:
     for name, score in found.scores.items():
         np.testing.assert_array_equal(score, scored[name][0])
     assert found.winner == scored.winners[0]
-    assert found.flags == scored.flags[0]
+    assert found.flags == scored.with_differences([hyp], [refs]).flags[0]
     assert found.signature == scored.signature
     np.testing.assert_allclose(added_up(found), found.score, rtol=0, atol=1e-9)
     for view in found.views:

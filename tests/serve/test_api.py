@@ -43,6 +43,14 @@ def refused(client: TestClient, status: int = 422, path: str = "/api/score", **b
     return str(found["error"])
 
 
+def test_critical_differences_have_spans(client: TestClient) -> None:
+    pair = {"hyp": "take 10 mg", "refs": ["take 100 mg"]}
+    (flag,) = ask(client, pairs=[pair], metrics=[{"name": "chrf"}])["metrics"][0]["flags"][0]
+    assert (flag["kind"], flag["hyp"], flag["ref"]) == ("number differs", [5, 7], [5, 8])
+    explained = ask(client, "/api/explain", **pair)
+    assert explained["flags"] == [flag]
+
+
 def numbers(values: Any) -> list[float | None]:
     return [float(x) if np.isfinite(x) else None for x in values]
 

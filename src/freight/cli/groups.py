@@ -212,6 +212,9 @@ class PrintOptions:
     width: Annotated[
         int, typer.Option("-w", "--width", min=0, max=15, help="Number of decimals.")
     ] = 4
+    critical: Annotated[
+        bool, typer.Option("--critical", help="List the segments with critical differences.")
+    ] = False
     score_only: Annotated[
         bool, typer.Option("-b", "--score-only", help="Print the scores and nothing else.")
     ] = False
@@ -274,8 +277,8 @@ class PairedTestOptions:
 class Presentation:
     """How scores are printed: the format, the decimals, intervals and the paired test.
 
-    Without a format they are printed as a table. `samples` is the number of bootstrap samples, 0
-    for no intervals; `test` is bs, ar or empty.
+    Without a format they are printed as a table, `critical` with a list of critical differences.
+    `samples` is the number of bootstrap samples, 0 for no intervals; `test` is bs, ar or empty.
     """
 
     form: str | None = None
@@ -285,6 +288,7 @@ class Presentation:
     test: str = ""
     resamples: int | None = None
     seed: int = 0
+    critical: bool = False
 
     @classmethod
     def of(
@@ -304,6 +308,7 @@ class Presentation:
             test=test,
             resamples=resamples,
             seed=intervals.seed,
+            critical=printing.critical,
         )
 
     @property

@@ -34,6 +34,7 @@ from freight.data.wmt import COLUMNS, WmtTask, reference_names, write_scores
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from freight.core.flags import CriticalDifference
     from freight.core.result import Column, Result
     from freight.core.scorers import PipelineScorer
     from freight.core.types import Progress
@@ -67,12 +68,14 @@ class ScoreSummary:
         self._chunks: list[list[Result]] = [[] for _ in requested]
         self._count = 0
         self._unknown = [0.0] * len(requested)
+        self._differences: list[tuple[int, CriticalDifference]] = []
 
     def __len__(self) -> int:
         return self._count
 
     def add(self, results: "Sequence[Result]") -> None:
         """Add the results of the next chunk, one per metric."""
+        from freight.core.flags import differences_among
         from freight.core.result import count_segments
 
         for k, result in enumerate(results):
@@ -81,6 +84,9 @@ class ScoreSummary:
             self._unknown[k] += result.unknown * len(result)
             if self._keeps:
                 self._chunks[k].append(result)
+        if self._presentation.critical:
+            flags = enumerate(results[0].flags, self._count)
+            self._differences += [(k, x) for k, one in flags for x in differences_among(one)]
         self._last = results
         self._count += len(results[0])
 
@@ -105,7 +111,29 @@ class ScoreSummary:
             print(format_lines(self._lines(), self._presentation))
             return
         Console().print(self._table())
+        if self._presentation.critical:
+            Console().print(self._differences_table())
         print_notes(self._count, self._requested, self._flags, self._signatures)
+
+    def _differences_table(self) -> Table:
+        """Every critical difference, with the words of both texts."""
+        table = Table("segment", title="Critical differences", title_justify="left")
+        for name in (
+            *(["system"] if self._several else []),
+            "difference",
+            "hypothesis",
+            "reference",
+        ):
+            table.add_column(name, overflow="fold")
+        for row, difference in self._differences:
+            segment, system = row + 1, []
+            if self._origins is not None:
+                segment = int(self._origins.segments[row]) + 1
+                system = [Text(self._origins.names[self._origins.systems[row]])]
+            words = [Text(word) for word in difference.words]
+            names = system if self._several else []
+            table.add_row(str(segment), *names, difference.kind, *words)
+        return table
 
     def _lines(self) -> list[ScoreLine]:
         origins = self._origins if self._several else None

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -284,7 +285,7 @@ def score_command(
     if run is None:
         score_files(given_files, choice, Outputs.of(outputs, printing, given_files), presentation)
         return
-    if presentation.needs_scores:
+    if presentation.needs_scores or printing.critical:
         raise InvalidInput(f"{run.path}/ is a run into a folder, which keeps no scores in memory")
     score_into_folder(given_files, choice, run, printing)
 
@@ -360,7 +361,10 @@ def _score_corpus(
         notes = {metric.name: metric.signature for metric in metrics}
         tables = [TableWriter(path, notes, outputs.escape) for path in outputs.tables]
         writers = [stack.enter_context(table) for table in tables]
-        for results in freight.score_stream(metrics, corpus, progress):
+        texts = iter(corpus)
+        for scored in freight.score_stream(metrics, corpus, progress):
+            hyps, refs = zip(*islice(texts, len(scored[0])), strict=True)
+            results = [result.with_differences(hyps, refs) for result in scored]
             if writers:
                 from freight.run.shards import row_names, table_columns
 

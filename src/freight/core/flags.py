@@ -1,4 +1,4 @@
-"""Flags: what could not be scored in the normal way, and on which side, as data."""
+"""Flags, as data: what could not be scored in the normal way, and what differs critically."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ SideName = Literal["hyp", "ref"]
 SIDES: tuple[SideName, SideName] = ("hyp", "ref")
 
 
+Span = tuple[int, int]
+"""Where characters of a text start and end."""
+
+
 class FlagKind(StrEnum):
-    """Why a segment could not be scored in the normal way."""
+    """Why a segment could not be scored in the normal way, or what differs critically in it."""
 
     BOTH_EMPTY = "both sides empty"
     EMPTY_SIDE = "empty side"
@@ -23,6 +27,12 @@ class FlagKind(StrEnum):
     BARYCENTER_NOT_CONVERGED = "barycenter not converged"
     NO_SIMILARITY = "no similarity"
     NOT_CONVERGED = "not converged"
+    NUMBER = "number differs"
+    NEGATION = "negation differs"
+    NAME = "name differs"
+    UNTRANSLATED = "untranslated"
+    TRUNCATED = "truncated"
+    REPEATED = "repeated"
 
 
 class Flag(str):
@@ -60,6 +70,43 @@ class Flag(str):
     def record(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"kind": self.kind, "side": self.side, "share": self.share}
+
+
+class CriticalDifference(Flag):
+    """A critical difference: its kind, and the characters of either text that show it.
+
+    A span is empty where its text has nothing to show; it then says where something would stand.
+    """
+
+    hyp: Span
+    ref: Span
+    words: tuple[str, str]
+
+    def __new__(cls, kind: str, words: tuple[str, str], hyp: Span, ref: Span) -> CriticalDifference:
+        """Write the text once."""
+        quoted = [f"“{word}”" if word else "nothing" for word in words]
+        difference = str.__new__(cls, f"{kind}: {quoted[0]} for {quoted[1]}")
+        difference.kind, difference.share, difference.side = str(kind), None, None
+        difference.words, difference.hyp, difference.ref = words, hyp, ref
+        return difference
+
+    @classmethod
+    def between(cls, kind: str, hyp: str, own: Span, ref: str, other: Span) -> CriticalDifference:
+        """The difference between these characters of two texts."""
+        return cls(kind, (hyp[slice(*own)], ref[slice(*other)]), own, other)
+
+    def __getnewargs__(self) -> tuple[str, tuple[str, str], Span, Span]:  # type: ignore[override]
+        return self.kind, self.words, self.hyp, self.ref
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Plain data for JSON, with both spans."""
+        return {**super().record, "hyp": list(self.hyp), "ref": list(self.ref)}
+
+
+def differences_among(flags: Iterable[Flag]) -> tuple[CriticalDifference, ...]:
+    """The critical differences among some flags."""
+    return tuple(flag for flag in flags if isinstance(flag, CriticalDifference))
 
 
 Flags = frozenset[Flag]

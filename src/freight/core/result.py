@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from freight.core.critical import critical_differences
 from freight.core.flags import NO_FLAGS, Flag, FlagKind
 from freight.core.types import PairScores
 from freight.errors import InvalidInput, MissingPart
@@ -112,6 +113,20 @@ class Result:
         tallied = [part.tallies for part in parts if part.tallies is not None]
         tallies = np.concatenate(tallied) if tallied else None
         return replace(first, segments=columns, winners=winners, flags=flags, tallies=tallies)
+
+    def with_differences(
+        self, hyps: Sequence[str], refs: Sequence[str] | Sequence[Sequence[str]]
+    ) -> Result:
+        """A copy whose flags also say what differs critically between the texts of each segment.
+
+        The scores stay as they are. The spans of a difference are in the reference that wins.
+        """
+        segments = zip(hyps, refs, self.winners.tolist(), self.flags, strict=True)
+        flags = tuple(
+            (*raised, *critical_differences(hyp, several, winner))
+            for hyp, several, winner, raised in segments
+        )
+        return replace(self, flags=flags)
 
     def only(self, rows: Array | slice) -> Result:
         """The segments of a mask, an index or a slice, as if the others had not been scored."""

@@ -9,7 +9,7 @@ them (`Explanation`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -17,10 +17,12 @@ import numpy as np
 import torch
 
 from freight.core.costs import cost_terms
+from freight.core.critical import critical_differences
 from freight.core.joint_vocabulary import JointPairs
 from freight.core.metric import Composition, Metric
 from freight.core.pairings import OmitsSharedMass
 from freight.core.pipeline import (
+    ChunkSize,
     add_text_flags,
     chunks,
     compute_costs,
@@ -31,15 +33,16 @@ from freight.core.pipeline import (
     weigh,
 )
 from freight.core.readouts import Shares, attribute
-from freight.core.result import Column
+from freight.core.result import Column, Result
 from freight.core.scorers import PipelineScorer
-from freight.core.types import Chunk, Cloud, Kind, Measures, Pairs, PairScores
+from freight.core.types import Chunk, Cloud, Kind, Measures, Pairs, PairScores, Segment
 from freight.core.units import unit_name
 from freight.errors import InvalidInput
 from freight.explain.explanation import Explanation, Plan, Side, View, plan_for_side
 from freight.transport.types import Array, Plans, Problem
 
 _TIE = 1e-9
+_PAIRS = 128  # of a chunk: all their costs and vectors are in memory at once
 _NEARLY_UNRELATED = 0.75  # of the cost between unrelated units
 
 
@@ -59,40 +62,63 @@ def explain(
     The named column is explained, by default the primary one. With several references the views
     are those of the best one.
     """
+    (explanation,) = explain_segments(scorer, pair_up([hyp], [ref]), column_name)
+    return explanation
+
+
+def explain_segments(
+    scorer: Composed, segments: Iterable[Segment], column_name: str | None = None
+) -> Iterator[Explanation]:
+    """Explain each segment in turn; texts are encoded a chunk at a time, as scoring does."""
     column = _find_column(scorer, column_name)
     if scorer.needs_fitting:
         raise InvalidInput(
             f"{scorer.name} weighs units by IDF, which cannot be fitted on one pair; fit it first,"
             " as in metric.fit(refs, hyps) on a corpus, or set idf=None"
         )
-    segments = pair_up([hyp], [ref])
-    (chunk,) = chunks(segments)
-    parts = _score_parts(scorer, chunk)
-    scored = [part.scored for part in parts]
-    result = scorer.read(chunk, scored)
-    per_reference = scorer.read(replace(chunk, segments=np.arange(len(chunk.index))), scored)
-    values = per_reference[column.name]
+    for chunk in chunks(segments, ChunkSize(pairs=_PAIRS)):
+        parts = _score_parts(scorer, chunk)
+        scored = [part.scored for part in parts]
+        result = scorer.read(chunk, scored)
+        pairwise = scorer.read(replace(chunk, segments=np.arange(len(chunk.index))), scored)
+        for k, segment in enumerate(chunk):
+            rows = np.flatnonzero(chunk.segments == k)
+            values = pairwise[column.name][rows]
+            own = result.only(slice(k, k + 1))
+            yield _explain_segment(scorer, parts, own, column, rows, values, segment)
+
+
+def _explain_segment(
+    scorer: Composed,
+    parts: Sequence[_ScoredPart],
+    result: Result,
+    column: Column,
+    rows: Array,
+    values: Array,
+    segment: Segment,
+) -> Explanation:
+    """The explanation of one segment, whose pairs are these rows with these scores."""
+    hyp, refs = segment
     winner = int(result.winners[0])
     if scorer.references == "each":
         signed = values if column.higher else -values
         winner = int(np.argmax(np.where(np.isnan(values), -np.inf, signed)))
-    views, base = _views(scorer, parts, winner, column.name)
+    views, base = _views(scorer, parts, int(rows[winner]), column.name)
     whole = base + sum(side.contributions.sum() for view in views for side in (view.hyp, view.ref))
     base += float(column.clip(whole)) - whole  # what the bounds take off belongs to no unit
     if scorer.references == "mean":
-        count = len(per_reference)
-        views = [_scale(view, 1.0 / count) for view in views]
-        base = (base + np.delete(values, winner).sum()) / count
+        views = [_scale(view, 1.0 / len(rows)) for view in views]
+        base = (base + np.delete(values, winner).sum()) / len(rows)
     return Explanation(
         metric=scorer.name,
         column=column,
-        scores={name: float(values[0]) for name, values in result.segments.items()},
+        scores={name: float(scores[0]) for name, scores in result.segments.items()},
         base=float(base if np.isfinite(result[column.name][0]) else result[column.name][0]),
         views=tuple(views),
-        references=tuple(segments[0][1]),
+        references=tuple(refs),
         winner=winner,
         reference_scores=tuple(values.tolist()),
-        flags=result.flags[0],
+        flags=(*result.flags[0], *critical_differences(hyp, refs, winner)),
         signature=result.signature,
     )
 
@@ -112,7 +138,7 @@ class _ScoredPart(NamedTuple):
     """One part of a scorer with all that scoring computed."""
 
     metric: Metric
-    cloud: Cloud
+    units: Cloud
     measures: tuple[Measures, Measures]
     batches: list[tuple[Pairs, torch.Tensor]]
     texts: Array  # (pair, 2)
@@ -122,7 +148,8 @@ class _ScoredPart(NamedTuple):
         """The view of a pair, and the score outside it: all of it where a side is empty."""
         for pairs, cost in self.batches:
             for row in np.flatnonzero(pairs.which == pair):
-                return _view(self, self.texts[pair], pairs, cost, int(row), column)
+                alone, own_cost = pairs.row(int(row)), cost[row : row + 1]
+                return _view(self, self.texts[pair], alone, own_cost, column)
         return None, float(self.scored[0][column][pair])
 
 
@@ -135,7 +162,7 @@ def _score_parts(scorer: PipelineScorer, chunk: Chunk) -> list[_ScoredPart]:
         costs = compute_costs(metric, *measures, index)
         batches = list(costs.batches)
         scored = add_text_flags(read_scores(metric, replace(costs, batches=batches)), cloud, index)
-        parts[k] = _ScoredPart(metric, cloud, measures, batches, index, scored)
+        parts[k] = _ScoredPart(metric, metric.units(cloud), measures, batches, index, scored)
     return [parts[k] for k in sorted(parts)]
 
 
@@ -176,29 +203,28 @@ class _SolvedPair(NamedTuple):
     shares: Shares
 
 
-def _solve_pair(
-    metric: Metric, pairs: Pairs, cost: torch.Tensor, row: int, column: str
-) -> _SolvedPair:
+def _solve_pair(metric: Metric, pairs: Pairs, cost: torch.Tensor, column: str) -> _SolvedPair:
+    """The plans of a batch of one pair."""
     plans = solve_pairs(metric, pairs, cost)
-    score = float(metric.readout(plans, pairs).columns[column][row])
-    own_plans = [_unpad(plan, row) for plan in plans]
+    score = float(metric.readout(plans, pairs).columns[column][0])
+    own_plans = [_unpad(plan) for plan in plans]
     shares = attribute(metric.readout, column, score, own_plans)
     flows = tuple(plan.flow for plan in own_plans)
-    return _pair_costs(metric, pairs, own_plans[0].cost, row)._replace(flows=flows, shares=shares)
+    return _pair_costs(metric, pairs, own_plans[0].cost)._replace(flows=flows, shares=shares)
 
 
-def _pair_costs(metric: Metric, pairs: Pairs, cost: Array, row: int) -> _SolvedPair:
+def _pair_costs(metric: Metric, pairs: Pairs, cost: Array) -> _SolvedPair:
     """A pair with its costs, its plans and shares yet to come."""
-    n, m = int(pairs.hyp_sizes[row]), int(pairs.ref_sizes[row])
+    n, m = int(pairs.hyp_sizes[0]), int(pairs.ref_sizes[0])
     with torch.inference_mode():
-        unrelated_cost = metric.cost(pairs.row(row).orthogonal())
+        unrelated_cost = metric.cost(pairs.orthogonal())
         terms = cost_terms(metric.cost, pairs)
     return _SolvedPair(
-        (pairs.ids[0][row, :n], pairs.ids[1][row, :m]) if isinstance(pairs, JointPairs) else None,
-        (pairs.hyp_weights[row, :n], pairs.ref_weights[row, :m]),
+        (pairs.ids[0][0, :n], pairs.ids[1][0, :m]) if isinstance(pairs, JointPairs) else None,
+        (pairs.hyp_weights[0, :n], pairs.ref_weights[0, :m]),
         cost,
-        _to_array(unrelated_cost, 0)[:n, :m],
-        {name: _to_array(term, row)[:n, :m] for name, term in terms.items()},
+        _to_array(unrelated_cost)[:n, :m],
+        {name: _to_array(term)[:n, :m] for name, term in terms.items()},
         (),
         Shares(0.0, np.zeros(n), np.zeros(m)),
     )
@@ -211,8 +237,8 @@ def _with_shared_mass(rest: _SolvedPair, metric: Metric, pairs: Pairs, moved: fl
     """
     n, m = int(pairs.hyp_sizes[0]), int(pairs.ref_sizes[0])
     with torch.inference_mode():
-        cost = _to_array(metric.cost(pairs), 0)[:n, :m]
-    whole = _pair_costs(metric, pairs, cost, 0)
+        cost = _to_array(metric.cost(pairs))[:n, :m]
+    whole = _pair_costs(metric, pairs, cost)
     if whole.ids is None or rest.ids is None:
         raise TypeError("a pairing that omits shared mass has to give the ids of its units")
     same = whole.ids[0][:, None] == whole.ids[1]
@@ -230,13 +256,13 @@ def _with_shared_mass(rest: _SolvedPair, metric: Metric, pairs: Pairs, moved: fl
     )
 
 
-def _unpad(plans: Plans, row: int) -> Plans:
-    """One plan of a batch, without its padding."""
-    n, m = int(plans.hyp_sizes[row]), int(plans.ref_sizes[row])
-    masses = plans.hyp_weights[row, :n], plans.ref_weights[row, :m]
-    sizes = plans.hyp_sizes[row : row + 1], plans.ref_sizes[row : row + 1]
-    flow, ends = plans.flow[row, :n, :m], (plans.gap[row], plans.converged[row])
-    return Plans(plans.problem, plans.cost[row, :n, :m], *masses, *sizes, flow, *ends)
+def _unpad(plans: Plans) -> Plans:
+    """The plan of a batch of one, without its padding."""
+    n, m = int(plans.hyp_sizes[0]), int(plans.ref_sizes[0])
+    masses = plans.hyp_weights[0, :n], plans.ref_weights[0, :m]
+    sizes = plans.hyp_sizes, plans.ref_sizes
+    flow, ends = plans.flow[0, :n, :m], (plans.gap[0], plans.converged[0])
+    return Plans(plans.problem, plans.cost[0, :n, :m], *masses, *sizes, flow, *ends)
 
 
 def _scatter(values: Array, shape: tuple[int, ...], *indices: Array) -> Array:
@@ -246,8 +272,9 @@ def _scatter(values: Array, shape: tuple[int, ...], *indices: Array) -> Array:
     return scattered
 
 
-def _to_array(cost: torch.Tensor, row: int) -> Array:
-    array: Array = cost[row].double().cpu().numpy()
+def _to_array(cost: torch.Tensor) -> Array:
+    """The matrix of a batch of one."""
+    array: Array = cost[0].double().cpu().numpy()
     return array
 
 
@@ -255,21 +282,21 @@ def _to_array(cost: torch.Tensor, row: int) -> Array:
 
 
 def _view(
-    part: _ScoredPart, texts: Array, pairs: Pairs, cost: torch.Tensor, row: int, column: str
+    part: _ScoredPart, texts: Array, pairs: Pairs, cost: torch.Tensor, column: str
 ) -> tuple[View, float]:
     """The view of a pair, and the part of a column's score that belongs to no unit."""
     metric = part.metric
-    pair = _solve_pair(metric, pairs, cost, row, column)
+    pair = _solve_pair(metric, pairs, cost, column)
     if isinstance(metric.pairing, OmitsSharedMass) and metric.pairing.in_full != metric.pairing:
         (full,) = metric.pairing.in_full(*part.measures, texts[None])
-        moved = float(pairs.moved[row])
+        moved = float(pairs.moved[0])
         pair = _with_shared_mass(pair, metric, full, moved)
     plans = tuple(
         Plan(_plan_name(problem), problem, flow)
         for problem, flow in zip(metric.problems, pair.flows, strict=True)
     )
-    cloud = metric.units(part.cloud)
-    units = [_text_units(cloud, one, int(k)) for one, k in zip(part.measures, texts, strict=True)]
+    both = zip(part.measures, texts, strict=True)
+    units = [_text_units(part.units, one, int(k)) for one, k in both]
     hyp, ref = (_side(pair, plans, side, units[side], units[1 - side]) for side in (0, 1))
     name = unit_name(metric.weighting, metric.units)
     return View(name, 1.0, hyp, ref, pair.cost, pair.terms, plans), pair.shares.base

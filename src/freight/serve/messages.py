@@ -157,11 +157,16 @@ class EncodersAnswer(BaseModel):
 
 
 class FlagAnswer(BaseModel):
-    """Why a pair could not be scored normally: on which side, and for which share of its units."""
+    """Why a pair could not be scored normally: on which side, and for which share of its units.
+
+    A critical difference, such as another number, has its characters in both texts instead.
+    """
 
     kind: str
     side: Literal["hyp", "ref"] | None
     share: float | None
+    hyp: list[int] | None = None
+    ref: list[int] | None = None
 
 
 class ExplainAnswer(BaseModel):

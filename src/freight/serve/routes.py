@@ -91,7 +91,8 @@ def api_router(models: ServedModels, worker: Worker, limits: Limits) -> APIRoute
         segments = [pair.segment for pair in request.pairs]
         limits.check(segments, len(request.metrics))
         metrics = [metric.resolve(models) for metric in request.metrics]
-        results = await worker.score(segments, metrics)
+        scored = await worker.score(segments, metrics)
+        results = await asyncio.to_thread(_with_differences, scored, segments)
         return Json({"metrics": [score_answer(result, models) for result in results]})
 
     @router.post("/explain", response_class=Json, responses={200: {"model": ExplainAnswer}})
@@ -126,7 +127,8 @@ def api_router(models: ServedModels, worker: Worker, limits: Limits) -> APIRoute
         metrics = [_parse_metric(name).resolve(models) for name in metric]
         segments = read_segments(await request.body(), format, limits.texts)
         limits.check(segments, len(metrics))
-        results = await worker.score(segments, metrics)
+        scored = await worker.score(segments, metrics)
+        results = await asyncio.to_thread(_with_differences, scored, segments)
         if output == "json":
             pairs = [{"hyp": hyp, "refs": list(refs)} for hyp, refs in segments]
             return Json({"pairs": pairs, "metrics": [score_answer(r, models) for r in results]})
@@ -136,6 +138,12 @@ def api_router(models: ServedModels, worker: Worker, limits: Limits) -> APIRoute
         )
 
     return router
+
+
+def _with_differences(results: Sequence[Result], segments: Sequence[Segment]) -> list[Result]:
+    """The results, with flags for what differs critically between the texts."""
+    hyps, refs = zip(*segments, strict=True)
+    return [result.with_differences(hyps, refs) for result in results]
 
 
 def _with_public_signature(explanation: Explanation, models: ServedModels) -> Explanation:

@@ -1,0 +1,450 @@
+"""Critical differences of two texts: numbers, negations, names, text that is foreign or cut off.
+
+They are read off the texts alone, by rules that have no parameters: a metric of meaning hardly
+notices them, and people mind them most. Number words, negations and names are those of English;
+digits, scripts, cut-off and repeated text are found in any language. A difference has a span in
+either text; one of them is empty where that text has nothing to show, and then says where.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from freight.core.flags import CriticalDifference, FlagKind, Span
+from freight.core.quantities import Number, has_numbers, read_numbers, unequal_numbers
+
+
+def critical_differences(
+    hyp: str, refs: str | Sequence[str], winner: int = 0
+) -> tuple[CriticalDifference, ...]:
+    """What differs critically between a hypothesis and its reference, or its references.
+
+    With several references a difference counts only if no reference agrees with the hypothesis;
+    its spans are those in the hypothesis and in the reference `winner`.
+    """
+    refs = [refs] if isinstance(refs, str) else refs
+    if hyp == refs[winner] or not hyp.strip() or not refs[winner].strip():
+        return ()
+    own = _read(hyp)
+    differences = _compare(own, _read(refs[winner]))
+    for k, ref in enumerate(refs):
+        if differences and k != winner:
+            same = {_topic(difference) for difference in _compare(own, _read(ref))}
+            differences = tuple(one for one in differences if _topic(one) in same)
+    return differences
+
+
+def _topic(one: CriticalDifference) -> tuple[str, Span | str]:
+    """What has to be the same with another reference: the words added, or those left out."""
+    added = one.hyp[0] < one.hyp[1] or one.kind == FlagKind.TRUNCATED
+    return one.kind, one.hyp if added else one.words[1].lower()
+
+
+@lru_cache(maxsize=4096)
+def _compare(hyp: _Text, ref: _Text) -> tuple[CriticalDifference, ...]:
+    rules = _numbers, _negations, _names, _foreign, _cut_off, _repeated
+    return () if hyp is ref else tuple(each for rule in rules for each in rule(hyp, ref))
+
+
+class _Word(NamedTuple):
+    """A run of letters: as it is compared, its place, and whether it could begin a sentence."""
+
+    text: str
+    folded: str
+    start: int
+    end: int
+    first: bool
+
+    @property
+    def span(self) -> Span:
+        return self.start, self.end
+
+
+@dataclass(frozen=True, eq=False)
+class _Text:
+    """A text and what is compared of it, each computed when it is first asked for."""
+
+    text: str
+
+    @cached_property
+    def words(self) -> list[_Word]:
+        words: list[_Word] = []
+        end = 0
+        for run in _WORD.finditer(self.text):
+            between = self.text[end : run.start()]
+            first = not words or _SENTENCE_MARK.search(between) is not None
+            words.append(_Word(run[0], _fold(run[0]), run.start(), run.end(), first))
+            end = run.end()
+        return words
+
+    @cached_property
+    def folded(self) -> Counter[str]:
+        return Counter(word.folded for word in self.words)
+
+    @cached_property
+    def english(self) -> bool:
+        """Whether it can be read as English: by its commonest words, or as a short answer."""
+        common = sum(count for word, count in self.folded.items() if word in _ENGLISH)
+        short = self.text.isascii() and (common > 0 or len(self.words) < 4) and len(self.words) < 10
+        return common >= _COMMON * len(self.words) or short
+
+    @cached_property
+    def numbers(self) -> list[Number]:
+        return list(read_numbers(self.text))
+
+    @cached_property
+    def negations(self) -> list[_Negation]:
+        negations = []
+        for run in _NEGATION.finditer(self.text):
+            idiom = _IDIOM.search(self.text, max(run.start() - 3, 0))
+            idiomatic = idiom is not None and idiom.start() <= run.start() < idiom.end()
+            word = run[0].lower()
+            plain = word if word in _NEGATIVES else "not"
+            escape = (idiom["focus"] or "") if idiom is not None and idiomatic else None
+            negations.append(_Negation(plain, run.span(), escape and escape.lower()))
+        return negations
+
+    @cached_property
+    def names(self) -> list[_Word]:
+        """Capitalised words that begin no sentence, unless most words are capitalised."""
+        inside = [word for word in self.words if not word.first]
+        capital = [word for word in inside if word.text[0].isupper()]
+        if 2 * len(capital) > len(inside) + 2:
+            return []
+        return [word for word in capital if len(word.text) > 1 and word.folded not in _NO_NAMES]
+
+    def place_of(self, other: _Text, span: Span) -> Span:
+        """Where in this text something of the other one would stand: behind what is before it."""
+        before = sum(word.end <= span[0] for word in other.words)
+        own, theirs = ([word.folded for word in text.words] for text in (self, other))
+        end = 0
+        for block in SequenceMatcher(None, theirs, own).get_matching_blocks():
+            common = min(block.size, before - block.a)
+            if common > 0:
+                end = self.words[block.b + common - 1].end
+        return end, end
+
+
+def _set_of(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> _Text:
+    return _Text(text)
+
+
+def _fold(word: str) -> str:
+    """Lower case, without accents and possessive endings."""
+    if not word.isascii():
+        word = "".join(
+            c for c in unicodedata.normalize("NFD", word) if unicodedata.category(c) != "Mn"
+        )
+        word = word.replace("\u2019", "'").translate(_LETTERS)
+    return word.lower().removesuffix("'s").rstrip("'")
+
+
+_WORD = re.compile(r"[^\W\d_]+(?:['\u2019\-][^\W\d_]+)*")
+_LETTERS = str.maketrans({"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "ı": "i", "ß": "s", "đ": "d"})
+_SENTENCE_MARK = re.compile(r"[.!?:;…\"“”„«»()\[\]|*•]|(?<!\w)['‘’`]|--|[–—]|\d\s*$|\n|&quot;")
+_COMMON = 0.15  # of all words: English has twice as many of these, other languages half as many
+_ENGLISH = _set_of(
+    "a about after again all also an and any are as at back be been before but by can could did do"
+    " does don't for from had has have he her him his how i if in into is isn't it its just like"
+    " made make may me more most my no not of off on one only or other our out over said she should"
+    " so some than that the their them then there these they this those to two up was we were what"
+    " when where which while who whose will with would you your however every cannot"
+)
+
+
+# Numbers.
+
+
+def _numbers(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
+    if not any(has_numbers(text.text, text.folded) for text in (hyp, ref)):
+        return
+    english = hyp.english and ref.english
+    for own, other in unequal_numbers(hyp.numbers, ref.numbers, english):
+        yield _difference(FlagKind.NUMBER, hyp, ref, own and own.span, other and other.span)
+
+
+# Negations: on one side only.
+
+
+class _Negation(NamedTuple):
+    """A negation and its place; an idiom, such as "not only", has the word it goes with, or ""."""
+
+    word: str
+    span: Span
+    idiom: str | None
+
+
+def _negations(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
+    if not (hyp.negations or ref.negations) or not (hyp.english and ref.english):
+        return
+    ours, theirs = _surplus(hyp, ref), _surplus(ref, hyp)
+    if bool(ours) == bool(theirs):
+        return
+    text, other = (hyp, ref) if ours else (ref, hyp)
+    single = [span for span in ours or theirs if not _is_doubled(text, other, span)]
+    for span in single[_count_reversals(other, text) :]:
+        spans = (span, None) if ours else (None, span)
+        yield _difference(FlagKind.NEGATION, hyp, ref, *spans)
+
+
+def _surplus(text: _Text, other: _Text) -> list[Span]:
+    """The negations of a text without an equal one in the other.
+
+    Where the other has one of the kind, only such count whose neighbours are neighbours there:
+    what one text says of two things in a row the other may say once.
+    """
+    known = Counter(one.word for one in other.negations)
+    own = Counter(one.word for one in text.negations)
+    surplus: dict[str, list[Span]] = {}
+    for one in text.negations:
+        if one.idiom == "" or (one.idiom and one.idiom not in other.folded):
+            own[one.word] -= 1
+        elif not known[one.word] or _is_inserted(text, other, one.span):
+            surplus.setdefault(one.word, []).append(one.span)
+    return [
+        span for word, spans in surplus.items() for span in spans[: max(own[word] - known[word], 0)]
+    ]
+
+
+def _is_inserted(text: _Text, other: _Text, span: Span) -> bool:
+    """Whether the words around a span are neighbours in the other text."""
+    start, end = span
+    before = [word.folded for word in text.words if word.end <= start][-1:]
+    if text.text[start:end].lower() == "cannot":
+        before = ["can"]
+    after = [word.folded for word in text.words if word.start >= end][:1]
+    return any([a.folded] == before and [b.folded] == after for a, b in pairwise(other.words))
+
+
+def _count_reversals(text: _Text, other: _Text) -> int:
+    """How many words of a text, and not of the other one, negate without a negation."""
+    return sum(1 for word in text.folded if word not in other.folded and _REVERSAL.fullmatch(word))
+
+
+def _is_doubled(text: _Text, other: _Text, negation: Span) -> bool:
+    """Whether a negation stands before a word that undoes it: "not unlike"."""
+    following = [word.folded for word in text.words if word.start >= negation[1]][:2]
+    return any(_REVERSAL.fullmatch(word) and word not in other.folded for word in following)
+
+
+_NEGATIVES = ("never", "no", "none", "nobody", "nothing", "nowhere", "neither", "without")
+_NEGATION = re.compile(
+    rf"\b(?i:not|cannot|{'|'.join(_NEGATIVES)})\b"
+    r"|(?i:n['’´`]t|n ?&apos;t|n&\#39;t)\b"
+)
+_IDIOM = re.compile(
+    r"\bnot (?P<focus>only|just)\b(?=.* but\b)|\bor not\b|\bnot (?:least|to mention)\b"
+    r"|\bno (?:doubt|matter)\b|\bno\.? ?\d|\bnothing (?:but|short)\b",
+    re.IGNORECASE,
+)
+_REVERSAL = re.compile(
+    r"un\w{3,}|im(?:poss|prob|mat|pat)\w+|in(?:cap|sec|suff|vis|vali|eff|abil|compl|correct|depend)\w+"
+    r"|ir(?:resp|rel)\w+|il(?:leg|log)\w+|dis(?:a|cont|reg|ob|hon|sat)\w+|non\w*|nor"
+    r"|hardly|barely|scarcely|rarely|seldom|few|fewer|little|less|only|except|until|yet|still"
+    r"|lack\w*|fail\w*|refus\w+|den(?:y|ie[sd]|ying|ial)|avoid\w*|prevent\w*|reject\w*|forb\w+"
+    r"|stop\w*|ceas\w+|miss\w*|loses?|lost|losing|absen\w+|free|instead|rather|beyond|away|out"
+    r"|prohib\w+|ban(?:s|ned)?|against|despite|exclud\w+|neglect\w*|ignor\w+|without|any\w*"
+    r"|anonym\w*|forg\w+|\w{3,}less|far|from|too|ever|zero|hard|difficult\w*|nobody|neither|either|wrong|false|no"
+)
+
+
+# Names: replaced by another one, or missing.
+
+
+def _names(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
+    if not (hyp.english and ref.english):
+        return
+    ours = _phrases([name for name in hyp.names if not _has_name(ref, name, hyp)])
+    theirs = _phrases([name for name in ref.names if not _has_name(hyp, name, ref)])
+    first = _first_names(hyp, ref)
+    if first is not None:
+        yield _difference(FlagKind.NAME, hyp, ref, first[0].span, first[1].span)
+    for own, other in zip(ours, theirs, strict=False):
+        yield _difference(FlagKind.NAME, hyp, ref, own, other)
+    for other in theirs[len(ours) :]:
+        if _is_inserted(ref, hyp, other):
+            yield _difference(FlagKind.NAME, hyp, ref, None, other)
+
+
+def _has_name(text: _Text, name: _Word, own: _Text) -> bool:
+    """Whether a text has a name of the other one in any form."""
+    aliases = name.folded, *_ALIASES.get(name.folded, ())
+    if any(alias in text.folded for alias in aliases) or _abbreviated(name, own, text):
+        return True
+    return any(_alike(name, word) for word in text.words)
+
+
+def _alike(name: _Word, word: _Word) -> bool:
+    """Whether two words may be forms of one name: an ending, a short form, a transliteration."""
+    one, other = sorted((name.folded, word.folded), key=len)
+    if other.startswith(one[:4] if len(one) > 3 else one):
+        return len(one) > 2 or (len(one) == 2 and word.text[0].isupper())
+    if len(one) < 4:
+        return False
+    one, other = _sound(one), _sound(other)
+    least = 0.6 if one[:1] == other[:1] else 0.75
+    matcher = SequenceMatcher(None, one, other, autojunk=False)
+    return matcher.real_quick_ratio() >= least and matcher.quick_ratio() >= least <= matcher.ratio()
+
+
+@lru_cache(maxsize=4096)
+def _sound(name: str) -> str:
+    """A name without the spellings in which transliterations differ."""
+    for spelling, sound in _SOUNDS:
+        name = name.replace(spelling, sound)
+    return name
+
+
+_SPELLINGS = "ph:f kh:h gh:h ch:h ck:k q:k c:k x:ks w:v j:i y:i z:s sh:s th:t"
+_SOUNDS = [spelling.split(":") for spelling in _SPELLINGS.split()]
+
+
+def _abbreviated(name: _Word, own: _Text, text: _Text) -> bool:
+    """Whether the other text has the name's initial in a word of capitals, or spells it out."""
+    if name.text.isupper():
+        initials = "".join(word.folded[0] for word in text.words)
+        return name.folded in initials or name.folded[:2] in initials
+    capitals = [word.folded for word in text.words if word.text.isupper() and len(word.text) > 1]
+    return any(name.folded[0] in word for word in capitals if word not in own.folded)
+
+
+def _first_names(hyp: _Text, ref: _Text) -> tuple[_Word, _Word] | None:
+    """Two names at the beginning, as in "Lyon is" and "Paris is"."""
+    if min(len(hyp.words), len(ref.words)) < 2:
+        return None
+    (one, verb), (other, same) = hyp.words[:2], ref.words[:2]
+    if verb.folded != same.folded or verb.folded not in _VERBS or _alike(one, other):
+        return None
+    if one.folded in ref.folded or other.folded in hyp.folded:
+        return None
+    return (one, other) if _may_be_name(one) and _may_be_name(other) else None
+
+
+def _may_be_name(first: _Word) -> bool:
+    """Whether the first word of a text, before a verb in the singular, may be a name."""
+    plain = first.folded in _NO_NAMES or _PLAIN_ENDING.search(first.folded)
+    return first.text.istitle() and not plain
+
+
+def _phrases(words: list[_Word]) -> list[Span]:
+    """The spans of neighbouring words, joined."""
+    spans: list[Span] = []
+    for word in words:
+        if spans and word.start - spans[-1][1] <= 1:
+            spans[-1] = spans[-1][0], word.end
+        else:
+            spans.append(word.span)
+    return spans
+
+
+_NO_NAMES = _ENGLISH | _set_of(
+    "i'm i've i'd i'll mr mrs ms miss dr sir lady lord prof st here why each nobody nothing"
+    " everyone everything something someone somebody anyone three must very still even now today"
+    " yesterday god internet president minister chancellor king queen prince princess pope"
+    " bishop general captain governor mayor secretary deputy vice head chief executive officer"
+    " director managing chairman chairwoman chair state government parliament senate congress court"
+    " house party church police army north south east west northern southern eastern western world"
+    " war earth sun moon office agency institute department station school university college cup"
+    " championship championships league group review investigation convention regulation authority"
+    " public supreme high medical board administration association promotion advancement commission"
+    " committee council federal national international ministry bureau center bank fund union"
+    " act law treaty award prize festival company corporation hospital museum street road avenue"
+    " bridge park river lake sea island mountain airport square hall assembly republic academy"
+    " society federation organisation organization foundation service services agreement january"
+    " february march april june july august september october november december jan feb mar apr jun"
+    " jul aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday"
+)
+_PLAIN_ENDING = re.compile(r"(?:ing|ly|ed|ness|tion|ment|ity|ance|ence|ism|er|ship|hood)$")
+_VERBS = _set_of("is was has does says")
+_ALIAS_GROUPS = (
+    "us usa u.s america american americans states united; uk gb britain british england english"
+    " kingdom; eu europe european brussels; un nations; france french; netherlands holland dutch;"
+    " switzerland swiss; denmark danish dane; poland polish pole poles; spain spanish; turkey"
+    " turkish turk turks turkiye; greece greek; wales welsh; ireland irish; germany german;"
+    " kiev kyiv; myanmar burma; peking beijing; czechia czech bohemia"
+)
+_ALIASES = {name: group.split() for group in _ALIAS_GROUPS.split(";") for name in group.split()}
+
+
+# Text in a foreign script, cut off, or repeated.
+
+
+def _foreign(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
+    """Words of the hypothesis in a script that the reference has not a letter of."""
+    if hyp.text.isascii() or not ref.words:
+        return
+    known = {_script(word.text[0]) for word in ref.words}
+    strange = [word for word in hyp.words if _script(word.text[0]) not in known]
+    for span in _phrases([word for word in strange if len(word.text) > 1]):
+        yield _difference(FlagKind.UNTRANSLATED, hyp, ref, span, None)
+
+
+@lru_cache(maxsize=4096)
+def _script(character: str) -> str:
+    """The first word of the character's name: LATIN, CYRILLIC; CJK and kana are one script."""
+    name = unicodedata.name(character, "?").split()[0].split("-")[0]
+    return "CJK" if name in ("HIRAGANA", "KATAKANA", "IDEOGRAPHIC") else name
+
+
+def _cut_off(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
+    """The reference goes on where the hypothesis ends without a mark."""
+    ours, theirs = hyp.text.rstrip(), ref.text.rstrip()
+    if not ours or len(theirs) < _LONG or len(ours) > _MOST * len(theirs):
+        return
+    if _END.search(ours) or not _END.search(theirs):
+        return
+    after, _ = ref.place_of(hyp, (len(ours), len(ours)))
+    if after <= _MOST * len(theirs):
+        after, end = len(theirs) - len(theirs[after:].lstrip()), (len(ours), len(ours))
+        yield _difference(FlagKind.TRUNCATED, hyp, ref, end, (after, len(theirs)))
+
+
+def _repeated(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
+    """A word three times in a row, a phrase twice: more often than in the reference."""
+    if not hyp.folded - ref.folded:
+        return
+    last = 0
+    for run in _LOOP.finditer(hyp.text):
+        if run.start() < last or ref.text.lower().count(run[0].lower().strip()):
+            continue
+        phrase = run["phrase"] or run["word"] or run["run"]
+        if not any(map(str.isalpha, phrase)):
+            continue
+        last = run.end()
+        yield _difference(FlagKind.REPEATED, hyp, ref, run.span(), None)
+
+
+_LONG, _MOST = 20, 0.7  # characters of the reference; the share of it that is there
+_END = re.compile(r"[.!?…。！？।؟]['\"”’»)\]]*$")
+_LOOP = re.compile(
+    r"\b(?P<word>\w+)(?:[\s,]+(?P=word)\b){2,}"
+    r"|\b(?P<phrase>\w+(?:[\s,]+\w+){1,12}?)(?:[\s,.!?;]+(?P=phrase)\b)+"
+    r"|(?P<run>[^\W\d_]{3,20}?)(?P=run){3,}",
+    re.IGNORECASE,
+)
+
+
+def _difference(
+    kind: FlagKind, hyp: _Text, ref: _Text, own: Span | None, other: Span | None
+) -> CriticalDifference:
+    """The difference between two spans; for one that is lacking, the place where it would be."""
+    if own is None:
+        assert other is not None
+        own = hyp.place_of(ref, other)
+    elif other is None:
+        other = ref.place_of(hyp, own)
+    assert other is not None
+    return CriticalDifference.between(kind, hyp.text, own, ref.text, other)
