@@ -12,6 +12,7 @@ import pytest
 
 from freight.data import Corpus
 from freight.data.files import rows
+from freight.data.judgement_files import read_judgements
 from freight.data.tables import TableWriter
 from freight.errors import InvalidInput
 
@@ -168,3 +169,34 @@ def test_systems_in_files_take_turns(tmp_path: Path) -> None:
         Corpus(one, [ref], others=[one])
     with pytest.raises(InvalidInput, match="has no references; give a file of them after"):
         Corpus(one, others=[two])
+
+
+@pytest.mark.parametrize("hyp", ["prediction", "mt", "candidate", "output", "answer", "Hypothesis"])
+@pytest.mark.parametrize("ref", ["reference", "target", "gold", "expected", "references"])
+def test_other_names_of_the_columns(tmp_path: Path, hyp: str, ref: str) -> None:
+    path = tmp_path / "data.jsonl"
+    value = ["b", "c"] if ref == "references" else "b"
+    path.write_text(json.dumps({"id": 7, ref: value, hyp: "a"}) + "\n")
+    refs = value if isinstance(value, list) else [value]
+    assert list(Corpus(str(path))) == [("a", refs)]
+    rated = [{ref: value, hyp: text, "human": k} for k, text in enumerate("ad")]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rated))
+    judged = read_judgements(path)
+    assert (judged.hyps, judged.refs) == (("a", "d"), (tuple(refs),) * 2)
+
+
+def test_our_own_name_comes_before_others(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("hyp,prediction,ref,target\na,x,b,y\n")
+    assert list(Corpus(str(path))) == [("a", ["b"])]
+
+
+def test_two_names_for_a_column_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("prediction,answer,gold\na,b,c\n")
+    with pytest.raises(InvalidInput, match="has prediction and answer, each of which may be hyp"):
+        Corpus(str(path))
+    assert list(Corpus(str(path), hyp_column="prediction", ref_columns=["answer"])) == [
+        ("a", ["b"])
+    ]
+    assert list(Corpus(str(path), hyp_column="answer")) == [("b", ["c"])]

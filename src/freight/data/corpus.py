@@ -16,14 +16,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from freight.data.files import STDIN, Row, is_stream, is_table, lines, rows, spool
+from freight.data.files import (
+    HYP,
+    REF,
+    REFS,
+    STDIN,
+    Row,
+    is_stream,
+    is_table,
+    lines,
+    name_texts,
+    rows,
+    spool,
+)
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
     from freight.transport.types import Array
 
 
-HYP, REF, REFS, SYSTEM = "hyp", "ref", "refs", "system"
+SYSTEM = "system"
 
 
 class Corpus:
@@ -149,15 +161,19 @@ class Corpus:
             for line in islice(lines(path, self._encoding, shown), start, None):
                 yield [line.removesuffix("\n").removesuffix("\r")]
             return
+        has_hyps, has_refs = place < self._hyps, place >= self._hyps or len(self._files) == 1
+        searched = [HYP] * (has_hyps and not self._hyp_column)
+        searched += [REFS] * (has_refs and not self._ref_columns)
         for number, row in enumerate(rows(path, self._encoding, start, shown), start + 1):
             texts: list[str] = []
-            if place < self._hyps:
-                texts += _cell_texts(row, self._hyp_name(row), shown, number)
+            named = name_texts(row, shown, searched)
+            if has_hyps:
+                texts += _cell_texts(named, self._hyp_name(named), shown, number)
                 if len(texts) != 1:
                     raise InvalidInput(f"row {number} of {shown} has {len(texts)} hypotheses")
-            if place >= self._hyps or len(self._files) == 1:
-                for name in self._ref_columns or [REFS if REFS in row else REF]:
-                    texts += _cell_texts(row, name, shown, number)
+            if has_refs:
+                for name in self._ref_columns or [REFS if REFS in named else REF]:
+                    texts += _cell_texts(named, name, shown, number)
                 if place == 0 and len(texts) == 1:
                     raise InvalidInput(f"row {number} of {shown} has no reference")
             yield texts

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import zlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import accumulate, chain, islice
 from pathlib import Path
@@ -252,6 +252,34 @@ def _parquet_rows(path: Path, start: int, shown: str) -> Iterator[Row]:
         except (pyarrow.ArrowException, OSError, EOFError, ValueError, zlib.error) as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise InvalidInput(f"{shown} is not a whole Parquet file ({reason})") from None
+
+
+HYP, REF, REFS = "hyp", "ref", "refs"
+OTHER_NAMES = {
+    HYP: ("hypothesis", "prediction", "predicted", "mt", "candidate", "output", "answer"),
+    REFS: ("reference", "references", "target", "targets", "gold", "expected"),
+}
+"""What other tools call these columns; `ref` is the other name of a single reference."""
+
+
+def name_texts(row: Row, shown: str, wanted: Sequence[str] = (HYP, REFS)) -> Row:
+    """The row with the wanted columns called hyp, and ref or refs, whatever they are called.
+
+    Our own names come first; of several other names for the same column none can be preferred.
+    """
+    for name in wanted:
+        if name in row or (name == REFS and any(x == REF or x.startswith(f"{REF}.") for x in row)):
+            continue
+        there = [column for column in row if column.lower() in OTHER_NAMES[name]]
+        if len(there) > 1:
+            short = name.removesuffix("s")
+            raise InvalidInput(
+                f"{shown} has {' and '.join(there)}, each of which may be {short}; call the right"
+                f" one {short} (or name it: freight score --{short}-column)"
+            )
+        if there:
+            row = {name if column == there[0] else column: cell for column, cell in row.items()}
+    return row
 
 
 PARQUET = ".parquet"

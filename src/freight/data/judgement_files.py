@@ -14,7 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from freight.data.files import FORMATS, Row, is_stream, is_table, is_typed, lines, parse_json, rows
+from freight.data.files import (
+    FORMATS,
+    HYP,
+    REF,
+    REFS,
+    Row,
+    is_stream,
+    is_table,
+    is_typed,
+    lines,
+    name_texts,
+    parse_json,
+    rows,
+)
 from freight.data.judgements import Judgements, Output, assemble, check_spread, rating, set_name
 from freight.data.wmt import is_wmt_table, read_parallel, read_wmt_table, wmt_rows
 from freight.errors import InvalidInput
@@ -100,7 +113,7 @@ def _filter_pair(judged: Judgements, where: Mapping[str, Any], path: Path) -> Ju
     return judged.only(rows)
 
 
-HYP, REF, REFS, HUMAN = "hyp", "ref", "refs", "human"
+HUMAN = "human"
 SEGMENT, SYSTEM, LANG_PAIR = "segment", "system", "lang_pair"
 BETTER, WORSE, OUTPUTS = "better", "worse", "outputs"
 NumberedRows = list[tuple[int, Row]]
@@ -116,7 +129,10 @@ def read_table(
     numbered = list(enumerate(rows(path, encoding), 1))
     if not numbered:
         raise InvalidInput(f"{path} has no rows")
-    numbered = _filter_rows(path, numbered, where or {})
+    numbered = [
+        (number, name_texts(row, str(path)))
+        for number, row in _filter_rows(path, numbered, where or {})
+    ]
     table = _TableReader(path, human)
     columns = numbered[0][1]
     if BETTER in columns or WORSE in columns:

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from freight.core.result import Result
 from freight.core.types import Segment
-from freight.data.files import Row, decode_lines, parse_rows
+from freight.data.files import Row, decode_lines, name_texts, parse_rows
 from freight.errors import InvalidInput
 from freight.explain.comparison import compare
 from freight.explain.explanation import Explanation
@@ -240,6 +240,7 @@ def _read_rows(content: bytes, kind: str) -> Iterator[Row]:
 
 
 def _segment(row: Row, number: int) -> Segment:
+    row = name_texts(row, _SHOWN)
     hyps = _texts(row, "hyp", number)
     refs = _texts(row, "refs" if "refs" in row else "ref", number)
     if len(hyps) != 1 or not refs:
