@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from freight.explain.explanation import Explanation
     from freight.kernels import set_threads
     from freight.learn.text_features import features
-    from freight.metrics import default_encoder, list_metrics, load, parameters, presets
+    from freight.metrics import default_encoder, list_metrics, load, parameters, presets, score
     from freight.run.decoding import Choice, mbr
     from freight.transport.barycenters import barycenter
     from freight.transport.solvers import solve
@@ -59,6 +59,7 @@ __all__ = [
     "parameters",
     "presets",
     "read_judgements",
+    "score",
     "score_stream",
     "score_together",
     "set_threads",
@@ -67,7 +68,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "metrics": ("default_encoder", "list_metrics", "load", "parameters", "presets"),
+    "metrics": ("default_encoder", "list_metrics", "load", "parameters", "presets", "score"),
     "data.judgement_files": ("read_judgements",),
     "data.judgements": ("Judgements",),
     "run.decoding": ("Choice", "mbr"),

@@ -391,3 +391,100 @@ def test_the_system_of_a_critical_difference(
     assert [" 2 ", " b ", " number differs ", " 12 ", " 10 "] in [
         [f" {cell.strip()} " for cell in row] for row in rows
     ]
+
+
+def test_texts_and_columns_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        {
+            "id": 7,
+            "prediction": "a cat",
+            "gold": ["the cat", "b"],
+            "domain": "news",
+            "segment": "x",
+        },
+        {"id": 8, "prediction": "a dog", "gold": ["the dog", "b"], "votes": {"up": 2}},
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    kept = ["score", "in.jsonl", "-m", "chrf", "--keep"]
+    for name in ("out.jsonl", "out.csv", "out.parquet"):
+        assert run(monkeypatch, tmp_path, *kept, "-o", name) == 0
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    for given, written in zip(rows, map(json.loads, lines), strict=True):
+        for name in ("id", "prediction", "gold", "domain", "votes", "segment"):
+            assert written[name] == given.get(name)
+        assert written["chrf:score"] > 0
+    with (tmp_path / "out.csv").open(newline="") as stream:
+        cells = list(csv.DictReader(stream))
+    assert cells[0]["gold"] == '["the cat", "b"]'
+    assert cells[1]["votes"] == '{"up": 2}'
+    table = pyarrow.parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    assert [row["id"] for row in table] == [7, 8]
+    assert [row["gold"] for row in table] == [row["gold"] for row in rows]
+    assert run(monkeypatch, tmp_path, *kept) == 1
+    assert "--keep is for scores that are written" in capsys.readouterr().err
+
+
+def test_lines_of_text_are_kept_too(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = ["score", "hyp.txt", "ref.txt", "-m", "chrf", "-o", "out.jsonl", "--keep"]
+    assert run(monkeypatch, files, *given) == 0
+    rows = [json.loads(line) for line in (files / "out.jsonl").read_text().splitlines()]
+    assert [(row["segment"], row["hyp"], row["ref"]) for row in rows] == [
+        (k, *pair) for k, pair in enumerate(zip(HYPS, REFS, strict=True), 1)
+    ]
+
+
+def test_an_id_is_always_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in.csv").write_text("id,hyp,ref,note\na1,the cat,a cat,x\n")
+    assert run(monkeypatch, tmp_path, "score", "in.csv", "-m", "chrf", "-o", "out.csv") == 0
+    heading, row = (tmp_path / "out.csv").read_text().splitlines()
+    assert heading.split(",")[:2] == ["segment", "id"]
+    assert row.split(",")[:2] == ["1", "a1"]
+    assert "note" not in heading
+
+
+GATES = {
+    ("--fail-under", "10"): (0, ""),
+    ("--fail-under", "90"): (3, "freight: failed: chrf:score is 35.3981, under 90"),
+    ("--fail-under", "ter:score:20"): (3, "freight: failed: ter:score is 66.6667, over 20"),
+    ("--fail-under", "ter:100"): (0, ""),
+    ("--fail-under-segment", "50"): (3, "chrf:score is under 50 in 2 of 3: 1, 3"),
+    ("--fail-under", "bleu:3"): (1, "--fail-under bleu: scored is chrf, ter"),
+    ("--fail-under", "high"): (1, "--fail-under high: 'high' is not a number"),
+    ("--fail-under", "chrf:f1:3"): (1, "chrf has no column 'f1'; there is score"),
+}
+
+
+@pytest.mark.parametrize("given", GATES, ids=" ".join)
+def test_a_gate(
+    files: Path,
+    given: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status, line = GATES[given]
+    arguments = ["score", "hyp.txt", "ref.txt", "-m", "chrf", "-m", "ter", *given]
+    assert run(monkeypatch, files, *arguments) == status
+    shown = capsys.readouterr()
+    assert line in shown.err
+    assert bool(shown.out) == (status != 1), "the table is there either way"
+
+
+def test_a_gate_names_the_system(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "good.txt").write_text("\n".join(REFS) + "\n", encoding="utf-8")
+    both = ["score", "ref.txt", "-i", "good.txt", "hyp.txt", "-m", "chrf", "--fail-under", "90"]
+    assert run(monkeypatch, files, *both) == 3
+    [line] = [line for line in capsys.readouterr().err.splitlines() if "failed" in line]
+    assert line.startswith("freight: failed: hyp: chrf:score is ")
+
+
+def test_a_run_into_a_folder_has_a_gate(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_into = ["score", "hyp.txt", "ref.txt", "-m", "chrf", "-o", "out/"]
+    assert run(monkeypatch, files, *run_into, "--fail-under", "90") == 3
+    assert "failed: chrf:score is" in capsys.readouterr().err
+    assert run(monkeypatch, files, *run_into, "--fail-under-segment", "90") == 1

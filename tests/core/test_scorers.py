@@ -146,3 +146,30 @@ def test_document_frequencies_count_texts_not_words() -> None:
     ids = hashed.encode(["a b c"], []).ids
     assert (table.documents, table(ids).tolist()) == (3, [3, 1, 0])
     assert table.identity.startswith("fit, 3 texts, sha256-")
+
+
+def test_one_call(capsys: pytest.CaptureFixture[str]) -> None:
+    hyps, refs = ["a cat", "a dog"], ["the cat", ["the dog", "a dog"]]
+    expected = freight.load("emd", encoder="hashed").score(hyps, refs)
+    result = freight.score(hyps, refs, "emd", encoder="hashed")
+    assert (result["transport"] == expected["transport"]).all()
+    assert freight.score(hyps, refs, freight.load("chrf")).name == "chrf"
+    with pytest.raises(freight.InvalidInput, match="is loaded already; layer cannot be set"):
+        freight.score(hyps, refs, freight.load("chrf"), layer=3)
+    assert not capsys.readouterr().err
+
+
+def test_progress_in_python(capsys: pytest.CaptureFixture[str]) -> None:
+    counts: list[float] = []
+    freight.score(["a cat"] * 3, ["the cat"] * 3, "chrf", progress=counts.append)
+    assert sum(counts) == pytest.approx(3)
+    freight.score(["a cat"] * 3, ["the cat"] * 3, "chrf", progress=True)
+    assert "3/3" in capsys.readouterr().err
+
+
+def test_a_table_keeps_what_it_is_given() -> None:
+    result = freight.score(["a cat", "a dog"], ["the cat", "a dog"], "chrf")
+    table = result.to_arrow(id=["x", "y"], hyp=["a cat", "a dog"])
+    assert table.column_names == ["id", "hyp", "score", "reference", "flags"]
+    with pytest.raises(freight.InvalidInput, match="id has 1 values for 2 segments"):
+        result.to_arrow(id=["x"])

@@ -5,7 +5,7 @@ of a function of groups. The groups that several commands share are defined here
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import MISSING, dataclass, fields
 from functools import wraps
@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperCommand
 from typer.models import OptionInfo
 
-from freight.cli import options
+from freight.cli import completion, options
 from freight.cli.options import (
     DEFAULT,
     SelectedMetric,
@@ -27,10 +27,13 @@ from freight.cli.options import (
     target_setting,
     wanted_metrics,
 )
+from freight.data.wmt import COLUMNS
 from freight.errors import InvalidInput
 
 PRINTED = ("text", "json", "markdown", "latex")
 DEFAULT_SAMPLES = 1000
+SHARD_FORMATS = ("parquet", "jsonl", "csv", "tsv")
+ENGINES = ("local", "ray")
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -271,6 +274,73 @@ class PairedTestOptions:
             if count and name not in asked:
                 raise InvalidInput(f"--paired-{name}-n is for --paired-{name}; give that too")
         return (asked[0], resamples[asked[0]]) if asked else ("", None)
+
+
+@dataclass(frozen=True)
+class FolderOptions:
+    """A run into a folder of shards."""
+
+    panel: ClassVar = "Runs into a folder, -o out/"
+
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run that is in the folder.")
+    ] = False
+    shard: Annotated[
+        int | None, typer.Option("--shard", min=1, help="Segments per file. Default: 20000.")
+    ] = None
+    checkpoint: Annotated[
+        float | None,
+        typer.Option(
+            min=0, metavar="SECONDS", help="Keep what is scored of a file so often. Default: 30."
+        ),
+    ] = None
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one per GPU.")] = (
+        None
+    )
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"{' or '.join(ENGINES)}. Default: {ENGINES[0]}.",
+            autocompletion=completion.among(*ENGINES),
+        ),
+    ] = None
+    address: Annotated[
+        str | None, typer.Option(help="Address of a Ray cluster. Default: $RAY_ADDRESS.")
+    ] = None
+
+    def run(self, outputs: Sequence[str], form: str | None) -> "FolderRun | None":
+        """The run into a folder; nothing where the outputs are files, or there are none."""
+        if form is not None and form not in SHARD_FORMATS:
+            known = ", ".join((*SHARD_FORMATS, *PRINTED, *COLUMNS))
+            raise InvalidInput(f"--format {form}; there is {known}")
+        folder = next((one for one in outputs if one.endswith("/") or Path(one).is_dir()), None)
+        if folder is None:
+            for name, value in {**vars(self), "format": form}.items():
+                if value is not None and value is not False:
+                    wrong = next(iter(outputs), "out")
+                    raise InvalidInput(f"--{name} is for runs into a folder; write -o {wrong}/")
+            return None
+        if len(outputs) > 1:
+            raise InvalidInput(f"{folder} is a folder; a run into a folder has no other output")
+        engine = self.engine or ENGINES[0]
+        if engine not in ENGINES:
+            raise InvalidInput(f"--engine {engine}; there is {', '.join(ENGINES)}")
+        if self.address is not None and engine != "ray":
+            raise InvalidInput("--address is that of a Ray cluster; say --engine ray too")
+        sizes = given(shard=self.shard, checkpoint=self.checkpoint, workers=self.workers)
+        chosen = {"resume": self.resume, **sizes, **given(address=self.address)}
+        return FolderRun(Path(folder), engine, form or SHARD_FORMATS[0], chosen)
+
+
+@dataclass(frozen=True)
+class FolderRun:
+    """A folder, the engine that scores into it, the format of the shards, and its arguments."""
+
+    path: Path
+    engine: str
+    form: str
+    arguments: dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 """How a command line names metrics, columns and settings, and the options that commands share."""
 
 import json
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -13,6 +14,7 @@ from freight.data.languages import AUTO
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from freight.core.result import Column, Result
     from freight.core.scorers import PipelineScorer
 
 
@@ -312,3 +314,96 @@ def _columns(metric: "PipelineScorer", picked: list[str]) -> tuple[str, ...]:
                 f"{metric.name} has no column {column!r}; there is {', '.join(there)}"
             )
     return tuple(picked or there)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A score that the systems have to reach in a column of a metric, or every segment has to.
+
+    Without a metric it is for the first one, without a column for the primary one. What could not
+    be scored has not reached it.
+    """
+
+    metric: str
+    column: str
+    value: float
+    every_segment: bool
+
+    @classmethod
+    def parse(cls, text: str, every_segment: bool) -> "Threshold":
+        """From METRIC:COLUMN:X, where the first two may be left out."""
+        name, _, number = text.rpartition(":")
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise InvalidInput(f"--fail-under {text}: {number!r} is not a number")
+        metric, column = split_column(name)
+        return cls(metric, column or "", value, every_segment)
+
+    def find(self, requested: Sequence[SelectedMetric]) -> "tuple[int, Column]":
+        """The number of the metric, and its column."""
+        names = [one.metric.name for one in requested]
+        if self.metric and self.metric not in names:
+            raise InvalidInput(f"--fail-under {self.metric}: scored is {', '.join(names)}")
+        k = names.index(self.metric) if self.metric else 0
+        columns = {column.name: column for column in requested[k].metric.columns}
+        if self.column and self.column not in columns:
+            known = ", ".join(columns)
+            raise InvalidInput(f"{names[k]} has no column {self.column!r}; there is {known}")
+        return k, columns[self.column or requested[k].columns[0]]
+
+    def is_missed(self, score: float, column: "Column") -> bool:
+        """Whether a score is worse, or there is none."""
+        return not (score >= self.value if column.higher else score <= self.value)
+
+
+def missed_thresholds(
+    thresholds: Sequence[Threshold],
+    requested: Sequence[SelectedMetric],
+    systems: Mapping[str, Sequence[Mapping[str, float]]],
+    results: "Sequence[Result]" = (),
+) -> list[str]:
+    """A line for each threshold that is missed; `systems` has the scores by system and metric."""
+    lines = []
+    for one in thresholds:
+        k, column = one.find(requested)
+        name = f"{requested[k].metric.name}:{column.name}"
+        beyond = f"{'under' if column.higher else 'over'} {one.value:g}"
+        if one.every_segment:
+            bad = [i for i, x in enumerate(results[k][column.name], 1) if one.is_missed(x, column)]
+            if bad:
+                first = ", ".join(map(str, bad[:10])) + (", ..." if len(bad) > 10 else "")
+                lines.append(f"{name} is {beyond} in {len(bad)} of {len(results[k])}: {first}")
+            continue
+        for system, scores in systems.items():
+            score = scores[k][column.name]
+            if one.is_missed(score, column):
+                whose = f"{system}: " if system else ""
+                lines.append(f"{whose}{name} is {score:.4f}, {beyond}")
+    return lines
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """What the scores have to reach."""
+
+    panel: ClassVar = "Gate, for continuous integration"
+
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[METRIC[:COLUMN]:]X",
+            help="Exit with status 3 where a system's score is worse; may be repeated.",
+        ),
+    ] = None
+    fail_under_segment: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[METRIC[:COLUMN]:]X", help="The same for every segment."),
+    ] = None
+
+    def thresholds(self) -> list[Threshold]:
+        """What was asked, before any work is done."""
+        asked = ((self.fail_under, False), (self.fail_under_segment, True))
+        return [Threshold.parse(one, each) for several, each in asked for one in several or ()]

@@ -8,8 +8,8 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from freight.cli.groups import DEFAULT_SAMPLES, Presentation
-from freight.cli.options import SelectedMetric
+from freight.cli.options import SelectedMetric, Threshold, missed_thresholds
 from freight.cli.sacrebleu import (
     ScoreLine,
     format_lines,
@@ -197,10 +197,27 @@ class ScoreSummary:
             one["systems"] = {ranking.column: _compared(ranking) for ranking in rankings}
         rows: dict[str, Any] = {}
         if self._origins is not None:
-            rows = self._origins.columns(0, self._count)
+            from freight.run.shards import as_columns
+
+            rows = as_columns(map(self._origins.names_of, range(self._count)))
         if self._presentation.samples or self._presentation.test:
             rows["confidence"] = [line_record(line, self._presentation) for line in self._lines()]
         print(json.dumps({"segments": self._count, "metrics": records, **rows, "timings": timings}))
+
+    def missed(self, thresholds: Sequence[Threshold]) -> list[str]:
+        """A line for each threshold that the scores miss."""
+        count = range(len(self._requested))
+        if self._origins is None or not self._several:
+            every = [self._last[k].system_of(self._tallies[k]) for k in count]
+            systems = {"": every}
+        else:
+            of = self._origins.rows_of
+            systems = {
+                name: [self.results[k].only(of(system)).system for k in count]
+                for system, name in enumerate(self._origins.names)
+            }
+        segments = self.results if any(one.every_segment for one in thresholds) else ()
+        return missed_thresholds(thresholds, self._requested, systems, segments)
 
     def _system_scores(self, k: int) -> dict[str, float]:
         every = self._last[k].system_of(self._tallies[k])
@@ -273,18 +290,13 @@ def _number(value: float) -> float | None:
     return float(value) if value == value else None
 
 
-@contextmanager
-def progress_bar(total: int | None, label: str = "scoring") -> "Iterator[Progress | None]":
+def progress_bar(
+    total: int | None, label: str = "scoring"
+) -> "AbstractContextManager[Progress | None]":
     """A progress bar on standard error, where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+    from freight.core import pipeline
 
-    columns = label, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda count: bar.advance(task, count)
+    return pipeline.progress_bar(total, label) if sys.stderr.isatty() else nullcontext()
 
 
 class Stopwatch:

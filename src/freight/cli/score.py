@@ -20,7 +20,10 @@ from rich.console import Console
 from freight.cli.completion import among
 from freight.cli.groups import (
     PRINTED,
+    SHARD_FORMATS,
     EncoderOptions,
+    FolderOptions,
+    FolderRun,
     IntervalOptions,
     MetricChoice,
     MetricOptions,
@@ -32,7 +35,13 @@ from freight.cli.groups import (
     files_of,
     grouped,
 )
-from freight.cli.options import SelectedMetric, given
+from freight.cli.options import (
+    GateOptions,
+    SelectedMetric,
+    Threshold,
+    given,
+    missed_thresholds,
+)
 from freight.cli.results import (
     WMT_FORMATS,
     ScoreSummary,
@@ -55,10 +64,6 @@ from freight.errors import InvalidInput
 if TYPE_CHECKING:
     from freight.core.scorers import PipelineScorer
     from freight.run import Run
-
-
-SHARD_FORMATS = ("parquet", "jsonl", "csv", "tsv")
-ENGINES = ("local", "ray")
 
 
 @dataclass(frozen=True)
@@ -129,73 +134,9 @@ class OutputOptions:
             autocompletion=among(*PRINTED, *SHARD_FORMATS, *WMT_FORMATS),
         ),
     ] = None
-
-
-@dataclass(frozen=True)
-class FolderOptions:
-    """A run into a folder of shards."""
-
-    panel: ClassVar = "Runs into a folder, -o out/"
-
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run that is in the folder.")
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Write the texts too, and all columns of a table.")
     ] = False
-    shard: Annotated[
-        int | None, typer.Option("--shard", min=1, help="Segments per file. Default: 20000.")
-    ] = None
-    checkpoint: Annotated[
-        float | None,
-        typer.Option(
-            min=0, metavar="SECONDS", help="Keep what is scored of a file so often. Default: 30."
-        ),
-    ] = None
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one per GPU.")] = (
-        None
-    )
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help=f"{' or '.join(ENGINES)}. Default: {ENGINES[0]}.",
-            autocompletion=among(*ENGINES),
-        ),
-    ] = None
-    address: Annotated[
-        str | None, typer.Option(help="Address of a Ray cluster. Default: $RAY_ADDRESS.")
-    ] = None
-
-    def run(self, outputs: Sequence[str], form: str | None) -> "FolderRun | None":
-        """The run into a folder; nothing where the outputs are files, or there are none."""
-        if form is not None and form not in SHARD_FORMATS:
-            known = ", ".join((*SHARD_FORMATS, *PRINTED, *WMT_FORMATS))
-            raise InvalidInput(f"--format {form}; there is {known}")
-        folder = next((one for one in outputs if one.endswith("/") or Path(one).is_dir()), None)
-        if folder is None:
-            for name, value in {**vars(self), "format": form}.items():
-                if value is not None and value is not False:
-                    wrong = next(iter(outputs), "out")
-                    raise InvalidInput(f"--{name} is for runs into a folder; write -o {wrong}/")
-            return None
-        if len(outputs) > 1:
-            raise InvalidInput(f"{folder} is a folder; a run into a folder has no other output")
-        engine = self.engine or ENGINES[0]
-        if engine not in ENGINES:
-            raise InvalidInput(f"--engine {engine}; there is {', '.join(ENGINES)}")
-        if self.address is not None and engine != "ray":
-            raise InvalidInput("--address is that of a Ray cluster; say --engine ray too")
-        sizes = given(shard=self.shard, checkpoint=self.checkpoint, workers=self.workers)
-        chosen = {"resume": self.resume, **sizes, **given(address=self.address)}
-        return FolderRun(Path(folder), engine, form or SHARD_FORMATS[0], chosen)
-
-
-@dataclass(frozen=True)
-class FolderRun:
-    """A folder, the engine that scores into it, the format of the shards, and its arguments."""
-
-    path: Path
-    engine: str
-    form: str
-    arguments: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -206,12 +147,14 @@ class ScoringInput:
     refs: list[str]
     table: TableOptions
     language_pair: str | None = None
+    keep: bool = False
 
     def open(self) -> Corpus:
         """The segments, which are checked; to be used as a context."""
         table = self.table
         columns = table.hyp_column, table.ref_column or ()
-        return Corpus(self.hyps[0], self.refs, table.encoding, *columns, self.hyps[1:])
+        others, keep = self.hyps[1:], self.keep
+        return Corpus(self.hyps[0], self.refs, table.encoding, *columns, others, keep)
 
 
 @dataclass(frozen=True)
@@ -261,6 +204,7 @@ def score_command(
     intervals: IntervalOptions,
     folder: FolderOptions,
     tests: PairedTestOptions,
+    gate: GateOptions,
     wmt: WmtOptions,
 ) -> None:
     """Score each hypothesis against its reference, or the best of its references.
@@ -280,14 +224,20 @@ def score_command(
         written = Outputs(as_json=printing.as_json, wmt=task, wmt_folder=Path(outputs[0]))
         score_files(given_files, choice, written, presentation)
         return
-    given_files = ScoringInput(hyps, refs, table, wmt.language_pair)
+    given_files = ScoringInput(hyps, refs, table, wmt.language_pair, output.keep)
+    thresholds = gate.thresholds()
+    if output.keep and not outputs:
+        raise InvalidInput("--keep is for scores that are written to files; give -o FILE too")
     run = folder.run(outputs, None if presentation.form else output.form)
     if run is None:
-        score_files(given_files, choice, Outputs.of(outputs, printing, given_files), presentation)
+        written = Outputs.of(outputs, printing, given_files)
+        score_files(given_files, choice, written, presentation, thresholds=thresholds)
         return
     if presentation.needs_scores or printing.critical:
         raise InvalidInput(f"{run.path}/ is a run into a folder, which keeps no scores in memory")
-    score_into_folder(given_files, choice, run, printing)
+    if any(one.every_segment for one in thresholds):
+        raise InvalidInput(f"{run.path}/ is a run into a folder; --fail-under is for whole systems")
+    score_into_folder(given_files, choice, run, printing, thresholds)
 
 
 def score_files(
@@ -296,8 +246,12 @@ def score_files(
     outputs: Outputs,
     presentation: Presentation,
     several: bool = False,
+    thresholds: Sequence[Threshold] = (),
 ) -> None:
-    """Score files, write the outputs and print the summary; `several` refuses a single system."""
+    """Score files, write the outputs and print the summary; `several` refuses a single system.
+
+    Exits with status 3 where a threshold is missed.
+    """
     watch = Stopwatch()
     with files.open() as corpus:
         origins = corpus.places
@@ -317,7 +271,10 @@ def score_files(
         metrics = [_fit(one.metric, corpus) for one in requested]
         watch.lap("fit")
         signatures = [metric.signature for metric in metrics]
-        summary = ScoreSummary(requested, signatures, presentation, origins, outputs.need_segments)
+        for one in thresholds:
+            one.find(requested)
+        needed = outputs.need_segments or any(one.every_segment for one in thresholds)
+        summary = ScoreSummary(requested, signatures, presentation, origins, needed)
         _score_corpus(requested, metrics, corpus, outputs, summary)
         watch.lap("score")
         for metric in summary.lacking_vocabulary:
@@ -333,10 +290,18 @@ def score_files(
         written = write_wmt_files(target, outputs.wmt, requested, summary.results, rows)
     if outputs.as_json:
         summary.print_json(watch.laps)
-        return
-    summary.show()
-    for path in () if presentation.primary_only else written:
-        typer.echo(f"written: {path}")
+    else:
+        summary.show()
+        for path in () if presentation.primary_only else written:
+            typer.echo(f"written: {path}")
+    _stop_if_missed(summary.missed(thresholds))
+
+
+def _stop_if_missed(lines: Sequence[str]) -> None:
+    for line in lines:
+        typer.echo(f"freight: failed: {line}", err=True)
+    if lines:
+        raise typer.Exit(3)
 
 
 def _fit(metric: "PipelineScorer", corpus: Corpus) -> "PipelineScorer":
@@ -361,14 +326,14 @@ def _score_corpus(
         notes = {metric.name: metric.signature for metric in metrics}
         tables = [TableWriter(path, notes, outputs.escape) for path in outputs.tables]
         writers = [stack.enter_context(table) for table in tables]
-        texts = iter(corpus)
+        texts, named = iter(corpus), corpus.row_names()
         for scored in freight.score_stream(metrics, corpus, progress):
             hyps, refs = zip(*islice(texts, len(scored[0])), strict=True)
             results = [result.with_differences(hyps, refs) for result in scored]
             if writers:
-                from freight.run.shards import row_names, table_columns
+                from freight.run.shards import as_columns, table_columns
 
-                names = row_names(corpus, len(summary), len(results[0]))
+                names = as_columns(islice(named, len(results[0])))
                 rows = table_columns(names, columns, results)
                 for writer in writers:
                     writer.write(rows)
@@ -392,7 +357,11 @@ def _write_pages(
 
 
 def score_into_folder(
-    files: ScoringInput, choice: MetricChoice, run: FolderRun, printing: PrintOptions
+    files: ScoringInput,
+    choice: MetricChoice,
+    run: FolderRun,
+    printing: PrintOptions,
+    thresholds: Sequence[Threshold] = (),
 ) -> None:
     """Score into a folder of shards and print the summary; when stopped, how to continue."""
     from freight.run import local, on_ray
@@ -419,6 +388,8 @@ def score_into_folder(
                 raise typer.Exit(getattr(stop, "code", 130)) from None
     extent = f"{done.segments} segments" if origins is None else f"{origins.extent}, together"
     _show_run(requested, done, extent, printing.as_json)
+    systems = {"": [one.system for one in done.outcomes]}
+    _stop_if_missed(missed_thresholds(thresholds, requested, systems))
 
 
 def _print_how_to_resume(folder: Path) -> None:

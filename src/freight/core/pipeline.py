@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -88,7 +89,7 @@ def score_stream(
     parts = [part for scorer in scorers for part in scorer.parts]
     ends = list(accumulate(len(scorer.parts) for scorer in scorers))
     meter = _ProgressMeter(progress)
-    for chunk, scored in _scored_chunks(parts, segments, size or ChunkSize(), meter.of):
+    for chunk, scored in score_chunks(parts, segments, size or ChunkSize(), meter.of):
         meter.finish(chunk)
         yield [
             scorer.read(chunk, scored[end - len(scorer.parts) : end])
@@ -121,19 +122,7 @@ def _offers(thing: object, protocol: type) -> bool:
     return all(hasattr(type(thing), name) or name in own for name in members)
 
 
-def score_pairs(metrics: Sequence[Metric], segments: Iterable[Segment]) -> list[PairScores]:
-    """Scores and flags of every pair by each metric, before references are reduced to one."""
-    parts = _scored_chunks(metrics, segments, ChunkSize(), lambda _: lambda _: None)
-    return [join_pairs(one) for one in zip(*(scored for _, scored in parts), strict=True)]
-
-
-def join_pairs(parts: Sequence[PairScores]) -> PairScores:
-    """Scores of consecutive pairs, as one."""
-    columns = {name: np.concatenate([one.columns[name] for one in parts]) for name in parts[0][0]}
-    return PairScores(columns, [raised for part in parts for raised in part.flags])
-
-
-def _scored_chunks(
+def score_chunks(
     metrics: Sequence[Metric],
     segments: Iterable[Segment],
     size: ChunkSize,
@@ -150,6 +139,19 @@ def _scored_chunks(
         return
     for chunk in chunks(segments, size):
         yield chunk, score_chunk(metrics, chunk, progress_of(chunk))
+
+
+@contextmanager
+def progress_bar(total: int | None, label: str = "scoring") -> Iterator[Progress]:
+    """A progress bar on standard error."""
+    from rich import progress as rich
+    from rich.console import Console
+
+    columns = label, rich.BarColumn(), rich.MofNCompleteColumn(), rich.TimeRemainingColumn()
+    console = Console(stderr=True)
+    with rich.Progress(*columns, console=console, transient=console.is_terminal) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda count: bar.advance(task, count)
 
 
 class _ProgressMeter:

@@ -181,19 +181,25 @@ class Result:
         ]
         return sum(worst) / max(len(self), 1)
 
-    def to_arrow(self) -> Any:
-        """A pyarrow table: a row a segment, with the winning reference and the flags."""
+    def to_arrow(self, **kept: Sequence[Any]) -> Any:
+        """A pyarrow table: a row a segment, with the winning reference and the flags.
+
+        `kept` are columns to put in front, such as `id=ids, hyp=hyps, ref=refs`.
+        """
         import pyarrow
 
+        for name, values in kept.items():
+            if len(values) != len(self):
+                raise InvalidInput(f"{name} has {len(values)} values for {len(self)} segments")
         flags = pyarrow.array([list(f) for f in self.flags], pyarrow.list_(pyarrow.string()))
-        table = pyarrow.table({**self.segments, "reference": self.winners, "flags": flags})
+        table = pyarrow.table({**kept, **self.segments, "reference": self.winners, "flags": flags})
         return table.replace_schema_metadata({"freight": self.signature})
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self, **kept: Sequence[Any]) -> Any:
         """The same as a pandas frame."""
         if find_spec("pandas") is None:
             raise MissingPart.extra("pandas", "pandas")
-        return self.to_arrow().to_pandas()
+        return self.to_arrow(**kept).to_pandas()
 
 
 def mean_scores(names: Iterable[str], tally: Array) -> dict[str, float]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from freight.data.files import (
     Row,
     is_stream,
     is_table,
+    is_typed,
     lines,
     name_texts,
     rows,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from freight.transport.types import Array
 
 
-SYSTEM = "system"
+SEGMENT, SYSTEM, ID = "segment", "system", "id"
 
 
 class Corpus:
@@ -43,7 +44,8 @@ class Corpus:
 
     Further files of hypotheses are other systems with the same references; their rows alternate
     with those of the first, segment by segment. In a table, the column `system` names the systems.
-    `places` has the system and input of each row, or is None where no system is named.
+    `places` has the system and input of each row, or is None where no system is named. With `keep`
+    the names of rows include their texts, and all columns of a table.
 
     All files are checked when they are opened, so that an error in the last line shows before hours
     of work, and read again at each iteration; no text is kept in memory. Standard input or a pipe
@@ -58,6 +60,7 @@ class Corpus:
         hyp_column: str | None = None,
         ref_columns: Sequence[str] = (),
         others: Sequence[str] = (),
+        keep: bool = False,
     ) -> None:
         if [hyp, *others, *refs].count(STDIN) > 1:
             raise InvalidInput("standard input can be read once; give - for one file only")
@@ -66,7 +69,7 @@ class Corpus:
         self._stack = ExitStack()
         self._shown: dict[str, str] = {}
         self._encoding, self._hyp_column = encoding, hyp_column
-        self._ref_columns = list(ref_columns)
+        self._ref_columns, self._keep = list(ref_columns), keep
         self._files = [self._file(name) for name in (hyp, *others, *refs)]
         self._hyps = 1 + len(others)
         if len(self._files) == 1 and not is_table(self._files[0]):
@@ -76,6 +79,7 @@ class Corpus:
             )
         self._count = self._check_files()
         self.places = self._origins([hyp, *others])
+        self._kept_columns = self._columns_to_keep() if len(self._files) == 1 else []
 
     def __len__(self) -> int:
         return self._count * self._hyps
@@ -94,6 +98,21 @@ class Corpus:
         """Every reference text, once for all systems."""
         return (ref for _, refs in self._segments() for ref in refs)
 
+    def row_names(self, start: int = 0) -> Iterator[Row]:
+        """What identifies each row from `start` on: its segment, and its system if any is named.
+
+        Also its id, where a single table has that column, and all of the row that is to be kept.
+        """
+        kept: Iterable[Row] = repeat({}, len(self) - start)
+        if self._kept_columns:
+            table = rows(self._files[0], self._encoding, start, self._name(self._files[0]))
+            kept = ({name: row.get(name) for name in self._kept_columns} for row in table)
+        elif self._keep:
+            kept = (_text_columns(hyp, refs) for hyp, refs in self.since(start))
+        for k, row in enumerate(kept, start):
+            name: Row = {SEGMENT: k + 1} if self.places is None else self.places.names_of(k)
+            yield {**name, **row}
+
     @property
     def files(self) -> list[tuple[str, Path]]:
         """The files that are read: their names in messages, and their paths."""
@@ -103,7 +122,8 @@ class Corpus:
     def reading(self) -> dict[str, Any]:
         """The options with which the files are read."""
         columns = {"hyp_column": self._hyp_column, "ref_columns": self._ref_columns}
-        return {"encoding": self._encoding, **columns, "systems": self._hyps}
+        kept = {"keep": True} if self._keep else {}
+        return {"encoding": self._encoding, **columns, **kept, "systems": self._hyps}
 
     def __enter__(self) -> Corpus:
         return self
@@ -132,6 +152,13 @@ class Corpus:
                     f"{first} has {counts[0]} segments but {self._name(path)} has {count}"
                 )
         return counts[0]
+
+    def _columns_to_keep(self) -> list[str]:
+        """Those of a single table that its scores are written beside; rows may lack some."""
+        table = rows(self._files[0], self._encoding)
+        several = table if is_typed(self._files[0]) else islice(table, 1)
+        names = dict.fromkeys(name for row in several for name in row)
+        return [name for name in names if self._keep or name == ID]
 
     def _origins(self, hyps: list[str]) -> RowOrigins | None:
         if len(hyps) > 1:
@@ -200,6 +227,10 @@ def _cell_texts(row: Row, name: str, shown: str, number: int) -> list[str]:
     return several
 
 
+def _text_columns(hyp: str, refs: list[str]) -> Row:
+    return {HYP: hyp, REF: refs[0]} if len(refs) == 1 else {HYP: hyp, REFS: refs}
+
+
 UNNAMED = "unnamed"
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -245,12 +276,9 @@ class RowOrigins:
         systems, segments = np.array(origins).T
         return cls(tuple(names), systems, segments)
 
-    def columns(self, first: int, last: int) -> dict[str, list[Any]]:
-        """Segment numbers, from 1, and system names of some rows, as columns of a table."""
-        return {
-            "segment": (self.segments[first:last] + 1).tolist(),
-            "system": [self.names[k] for k in self.systems[first:last]],
-        }
+    def names_of(self, row: int) -> Row:
+        """The number of a row's segment, from 1, and the name of its system."""
+        return {SEGMENT: int(self.segments[row]) + 1, SYSTEM: self.names[self.systems[row]]}
 
     def __len__(self) -> int:
         return len(self.systems)

@@ -98,8 +98,9 @@ class _CsvWriter:
         self._has_heading = False
 
     def write(self, columns: Columns) -> None:
-        rows: list[Sequence[Any]] = [[_cell(x) for x in row] for row in _rows(columns)]
-        rows = rows if self._has_heading else [list(columns), *rows]
+        names = list(columns)
+        rows: list[Sequence[Any]] = [list(map(_cell, names, row)) for row in _rows(columns)]
+        rows = rows if self._has_heading else [names, *rows]
         self._write_rows([list(map(escape_formula, row)) for row in rows] if self._escape else rows)
         self._has_heading = True
 
@@ -131,18 +132,24 @@ class _ParquetWriter:
     def __init__(self, stream: BinaryIO, notes: dict[str, str], escape: bool) -> None:
         self._stream, self._notes = stream, notes
         self._writer: Any = None
+        self._kinds: dict[str, Any] = {}
 
     def write(self, columns: Columns) -> None:
         import pyarrow
         from pyarrow import parquet
 
-        strings = pyarrow.list_(pyarrow.string())
-        arrays = {
-            name: pyarrow.array(
-                list(map(_decodable, x)), strings if x and isinstance(x[0], list) else None
-            )
-            for name, x in columns.items()
-        }
+        arrays = {}
+        for name, cells in columns.items():
+            try:
+                arrays[name] = pyarrow.array(list(map(_decodable, cells)), self._kinds.get(name))
+            except (pyarrow.ArrowException, OverflowError):
+                raise InvalidInput(
+                    f"the column {name} has values of several kinds, which Parquet cannot hold;"
+                    " write .jsonl"
+                ) from None
+            if name not in self._kinds:
+                self._kinds[name] = _nullable(arrays[name].type)
+                arrays[name] = arrays[name].cast(self._kinds[name])
         table = pyarrow.table(arrays).replace_schema_metadata(self._notes)
         if self._writer is None:
             self._writer = parquet.ParquetWriter(self._stream, table.schema)
@@ -159,6 +166,15 @@ FORMATS: dict[str, type[_Format]] = {
     ".tsv": _TsvWriter,
     ".parquet": _ParquetWriter,
 }
+
+
+def _nullable(kind: Any) -> Any:
+    """The type of a column: text where nothing is known of it yet, as of empty lists."""
+    import pyarrow
+
+    if pyarrow.types.is_list(kind) and pyarrow.types.is_null(kind.value_type):
+        return pyarrow.list_(pyarrow.string())
+    return pyarrow.string() if pyarrow.types.is_null(kind) else kind
 
 
 def _encode(text: str) -> bytes:
@@ -190,5 +206,8 @@ def _rows(columns: Columns) -> Iterator[tuple[Any, ...]]:
     return zip(*columns.values(), strict=True)
 
 
-def _cell(value: Any) -> Any:
-    return "; ".join(value) if isinstance(value, list) else value
+def _cell(name: str, value: Any) -> Any:
+    """Flags joined, and other lists and objects as JSON."""
+    if name == "flags" and isinstance(value, list):
+        return "; ".join(map(str, value))
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value

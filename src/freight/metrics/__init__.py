@@ -6,7 +6,7 @@ imported when a metric is loaded.
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -19,7 +19,9 @@ from freight.metrics.declaration import Declaration, Parameter
 if TYPE_CHECKING:
     from _typeshed import StrPath
 
-    from freight.core.scorers import PipelineScorer, Scorer
+    from freight.core.result import Result
+    from freight.core.scorers import PipelineScorer, Refs, Scorer
+    from freight.core.types import Progress
     from freight.encoders.adapters import Adapter
 
 _MODULES = (
@@ -62,6 +64,30 @@ def load(
     if name not in built_in_metrics():  # it may have nothing but a name, columns and score
         scorer = scorer_of(scorer)
     return with_primary_column(scorer, preset_column if column is None else column)
+
+
+def score(
+    hyps: Sequence[str],
+    refs: "Refs",
+    metric: "str | Scorer" = "freight",
+    progress: "bool | Progress" = False,
+    **settings: Any,
+) -> "Result":
+    """Score each hypothesis against its reference, or its references, in one call.
+
+    The metric is a name for `load`, which gets the settings, or a metric that is loaded already:
+    keep one of those where there is more than one call. With `progress` there is a progress bar;
+    or it is called with the number of segments done since the last call.
+    """
+    from freight.core.pipeline import progress_bar, score_together
+
+    if not isinstance(metric, str) and settings:
+        raise InvalidInput(f"{metric!r} is loaded already; {', '.join(settings)} cannot be set")
+    scorer = load(metric, **settings) if isinstance(metric, str) else scorer_of(metric)
+    if progress is not True:
+        return score_together([scorer], hyps, refs, progress or None)[0]
+    with progress_bar(len(hyps)) as advance:
+        return score_together([scorer], hyps, refs, advance)[0]
 
 
 def _with_adapter(

@@ -29,6 +29,7 @@ from freight.core.result import Result, count_segments, mean_scores
 from freight.core.scorers import PipelineScorer, SystemScorer
 from freight.core.types import Progress, Segment
 from freight.data import Corpus
+from freight.data.files import Row
 from freight.data.tables import encode_table
 from freight.errors import InvalidInput
 from freight.transport.types import Array
@@ -223,20 +224,22 @@ def cut_shards(
     pending = [number for number in range(count) if number not in done]
     if not pending:
         return
-    at, stream = pending[0], corpus.since(pending[0] * size)
+    at, first = pending[0], pending[0] * size
+    stream, names_stream = corpus.since(first), corpus.row_names(first)
     for number in pending:
-        deque(islice(stream, (number - at) * size), maxlen=0)
+        for skipped in (stream, names_stream):
+            deque(islice(skipped, (number - at) * size), maxlen=0)
         segments: list[Segment] = list(islice(stream, size))
-        names, mine = row_names(corpus, number * size, len(segments)), kept.get(number, ())
+        names, mine = as_columns(islice(names_stream, size)), kept.get(number, ())
         yield Shard(number, names, segments[len(mine[0]) if mine else 0 :], mine)
         at = number + 1
 
 
-def row_names(corpus: Corpus, before: int, count: int) -> dict[str, list[Any]]:
-    """The columns that identify rows: the segment, and the system where there are several."""
-    if corpus.places is not None:
-        return corpus.places.columns(before, before + count)
-    return {"segment": list(range(before + 1, before + count + 1))}
+def as_columns(named: Iterable[Row]) -> dict[str, list[Any]]:
+    """Rows as columns; a row that lacks a column has nothing in it."""
+    rows = list(named)
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def table_columns(

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from freight.core.pipeline import join_pairs, score_pairs, score_together
+from freight.core.pipeline import ChunkSize, score_chunks, score_together
 from freight.core.result import Result
 from freight.core.scorers import PipelineScorer
 from freight.core.types import Chunk, PairScores, Segment
@@ -105,7 +105,7 @@ class Job:
             return parts[0]
         if not scorer.parts:
             return Result.joined([part for part in parts if part is not None])
-        return scorer.read(self.chunk, [join_pairs(one) for one in zip(*parts, strict=True)])
+        return scorer.read(self.chunk, [_join_pairs(one) for one in zip(*parts, strict=True)])
 
     @property
     def result(self) -> list[Any]:
@@ -171,7 +171,9 @@ def _explain(scorer: PipelineScorer, piece: JobPiece) -> Explanation:
 def _score_pairs(scorer: PipelineScorer, pieces: Sequence[JobPiece]) -> Iterator[list[PairScores]]:
     if not pieces:
         return
-    scores = score_pairs(scorer.parts, [pair for piece in pieces for pair in piece.single_pairs])
+    pairs = [pair for piece in pieces for pair in piece.single_pairs]
+    chunks = score_chunks(scorer.parts, pairs, ChunkSize(), lambda _: lambda _: None)
+    scores = [_join_pairs(one) for one in zip(*(scored for _, scored in chunks), strict=True)]
     first = 0
     for piece in pieces:
         here = slice(first, first := first + piece.pairs)
@@ -179,6 +181,12 @@ def _score_pairs(scorer: PipelineScorer, pieces: Sequence[JobPiece]) -> Iterator
             PairScores({name: values[here] for name, values in columns.items()}, flags[here])
             for columns, flags in scores
         ]
+
+
+def _join_pairs(parts: Sequence[PairScores]) -> PairScores:
+    """Scores of consecutive pairs, as one."""
+    columns = {name: np.concatenate([one.columns[name] for one in parts]) for name in parts[0][0]}
+    return PairScores(columns, [raised for part in parts for raised in part.flags])
 
 
 def _score_segments(scorer: PipelineScorer, pieces: Sequence[JobPiece]) -> Iterator[Result | None]:
