@@ -17,7 +17,8 @@
 namespace freight {
 namespace FREIGHT_VARIANT {
 
-constexpr int kBlock = 8;  // rows that are looked at for one pivot
+// Rows that are looked at for one pivot; of long rows fewer, since they do not fit into the nearest cache.
+constexpr int kBlock = 8, kLongBlock = 4, kLong = 256;
 
 // Of a node: its parent, the flow on the arc to it, how many nodes hang on it, itself included, and
 // where it stands in the order. Rows are the nodes from 0, columns those from `first`, a multiple of
@@ -209,25 +210,35 @@ inline int move_branch(Tree& tree, int node, int parent, int leaving, int top, s
 
 // Shift the potentials of a stretch of the order, rows by change, columns by -change.
 inline void shift_potentials(const Tree& tree, double* potential, int begin, int end, double change) {
+    const double by[2] = {change, -change};  // looked up, since a processor cannot guess which comes next
     for (int k = begin; k < end; ++k) {
         int node = tree.order[k];
-        potential[node] += node < tree.first ? change : -change;
+        potential[node] += by[node >= tree.first];
     }
+}
+
+// Whether a node hangs on `top`, or is it, by its place in the order.
+inline bool hangs_on(const Tree& tree, int place, int top) {
+    return static_cast<unsigned>(place - tree.place[top]) < static_cast<unsigned>(tree.size[top]);
 }
 
 // Let the arc row -> column enter the tree, with as much flow as its cycle can take.
 inline void pivot(Tree& tree, double* potential, int row, int column, double reduced_cost) {
-    int x = row, y = column, leaving = -1;
+    // Up from the row to the first node that the column hangs on too, then up from the column. Rows and
+    // columns take turns on the way, and only every other arc loses flow.
+    int x = row, leaving = -1, place = tree.place[column];
     std::int64_t amount = std::int64_t{1} << 62;
+    while (!hangs_on(tree, place, x)) {
+        if (tree.flow[x] < amount) amount = tree.flow[x], leaving = x;
+        x = tree.parent[x];
+        if (hangs_on(tree, place, x)) break;
+        x = tree.parent[x];
+    }
     bool by_row = true;
-    while (x != y) {
-        if (tree.size[x] <= tree.size[y]) {
-            if (x < tree.first && tree.flow[x] < amount) amount = tree.flow[x], leaving = x, by_row = true;
-            x = tree.parent[x];
-        } else {
-            if (y >= tree.first && tree.flow[y] < amount) amount = tree.flow[y], leaving = y, by_row = false;
-            y = tree.parent[y];
-        }
+    for (int y = column; y != x;) {
+        if (tree.flow[y] < amount) amount = tree.flow[y], leaving = y, by_row = false;
+        y = tree.parent[y];
+        if (y != x) y = tree.parent[y];
     }
     int node = by_row ? row : column, parent = by_row ? column : row, size = tree.size[leaving];
     std::int64_t down = by_row ? amount : -amount;  // on arcs from rows in the branch, and from columns outside
@@ -253,13 +264,13 @@ inline void pivot(Tree& tree, double* potential, int row, int column, double red
 
 // Pivot until no reduced cost is negative.
 inline void pivot_until(Matrix cost, Tree& tree, double* potential, std::int64_t limit) {
-    int n = cost.rows, row = 0, passed = 0;
+    int n = cost.rows, row = 0, passed = 0, block = cost.columns < kLong ? kBlock : kLongBlock;
     double slack = 1e-13 * largest_cost(cost);
     double* columns = potential + tree.first;
     for (std::int64_t pivots = 0; passed < n && pivots < limit;) {
         double worst = 0.0;
         int chosen = -1;
-        for (int k = n - passed < kBlock ? n - passed : kBlock; k > 0; --k) {
+        for (int k = n - passed < block ? n - passed : block; k > 0; --k) {
             double total = negative_reduced_costs(cost.row(row), columns, potential[row] - slack, cost.stride);
             if (total < worst) worst = total, chosen = row;
             row = row + 1 < n ? row + 1 : 0;
