@@ -16,6 +16,9 @@ from freight.cli import main
 package, entered = os.path.dirname(freight.__file__) + os.sep, []
 
 def note(frame, event, argument):
+    if frame.f_code.co_name == "print_critical_note":  # the table is there
+        sys.setprofile(None)
+        return
     code, caller = frame.f_code, frame.f_back.f_code if frame.f_back else None
     is_function = code.co_flags & 1 and code.co_name != "<module>"
     is_import = caller and caller.co_filename.startswith("<frozen importlib")

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from freight.core.result import Column, Result
     from freight.core.scorers import PipelineScorer
     from freight.core.types import Progress
-    from freight.data.corpus import RowOrigins
+    from freight.data.corpus import Corpus, RowOrigins
     from freight.judge.systems import SystemRanking
     from freight.transport.types import Array
 
@@ -265,6 +266,23 @@ def print_notes(
             console.print(line, style="yellow", highlight=False)
     for signature in signatures:
         console.print(signature, style="dim", soft_wrap=True, highlight=False)
+
+
+def print_critical_note(corpus: "Corpus", most: int = 5000) -> None:
+    """Print how many of the first segments have critical differences, which no score shows."""
+    from freight.core.critical import critical_differences
+
+    every = [
+        {one.kind for one in critical_differences(hyp, refs)} for hyp, refs in islice(corpus, most)
+    ]
+    if not any(every):
+        return
+    kinds = Counter(kind for one in every for kind in one)
+    listed = ", ".join(f"{kind} ({times})" for kind, times in kinds.most_common())
+    first = "the first " if len(corpus) > most else ""
+    count = sum(map(bool, every))
+    line = f"critical differences in {count} of {first}{len(every)} segments: {listed}; --critical"
+    Console().print(f"{line} lists them", style="yellow", highlight=False)
 
 
 def _compared(ranking: "SystemRanking") -> dict[str, Any]:

@@ -47,6 +47,7 @@ from freight.cli.results import (
     ScoreSummary,
     Stopwatch,
     WmtOptions,
+    print_critical_note,
     print_notes,
     progress_bar,
     scores_table,
@@ -275,7 +276,8 @@ def score_files(
             one.find(requested)
         needed = outputs.need_segments or any(one.every_segment for one in thresholds)
         summary = ScoreSummary(requested, signatures, presentation, origins, needed)
-        _score_corpus(requested, metrics, corpus, outputs, summary)
+        compares_texts = presentation.critical or outputs.need_segments
+        _score_corpus(requested, metrics, corpus, outputs, summary, compares_texts)
         watch.lap("score")
         for metric in summary.lacking_vocabulary:
             note = vocabulary_note(metric.parts[0].encoder.identity, corpus.references())
@@ -283,17 +285,19 @@ def score_files(
         if outputs.pages:
             _write_pages(requested, metrics, corpus, summary, outputs)
             watch.lap("report")
-    written = outputs.pages
-    if outputs.wmt is not None:
-        rows = origins or RowOrigins.of_files(files.hyps[:1], len(corpus))
-        target = outputs.wmt_folder
-        written = write_wmt_files(target, outputs.wmt, requested, summary.results, rows)
-    if outputs.as_json:
-        summary.print_json(watch.laps)
-    else:
-        summary.show()
-        for path in () if presentation.primary_only else written:
-            typer.echo(f"written: {path}")
+        written = outputs.pages
+        if outputs.wmt is not None:
+            rows = origins or RowOrigins.of_files(files.hyps[:1], len(corpus))
+            target = outputs.wmt_folder
+            written = write_wmt_files(target, outputs.wmt, requested, summary.results, rows)
+        if outputs.as_json:
+            summary.print_json(watch.laps)
+        else:
+            summary.show()
+            if not presentation.primary_only and not presentation.critical:
+                print_critical_note(corpus)
+            for path in () if presentation.primary_only else written:
+                typer.echo(f"written: {path}")
     _stop_if_missed(summary.missed(thresholds))
 
 
@@ -316,6 +320,7 @@ def _score_corpus(
     corpus: Corpus,
     outputs: Outputs,
     summary: ScoreSummary,
+    compares_texts: bool,
 ) -> None:
     """Score chunk by chunk into the tables and the summary."""
     import freight
@@ -328,8 +333,10 @@ def _score_corpus(
         writers = [stack.enter_context(table) for table in tables]
         texts, named = iter(corpus), corpus.row_names()
         for scored in freight.score_stream(metrics, corpus, progress):
-            hyps, refs = zip(*islice(texts, len(scored[0])), strict=True)
-            results = [result.with_differences(hyps, refs) for result in scored]
+            results = scored
+            if compares_texts:
+                hyps, refs = zip(*islice(texts, len(scored[0])), strict=True)
+                results = [result.with_differences(hyps, refs) for result in scored]
             if writers:
                 from freight.run.shards import as_columns, table_columns
 

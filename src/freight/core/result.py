@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freight.core.critical import critical_differences
 from freight.core.flags import NO_FLAGS, Flag, FlagKind
 from freight.core.types import PairScores
 from freight.errors import InvalidInput, MissingPart
@@ -121,6 +120,8 @@ class Result:
 
         The scores stay as they are. The spans of a difference are in the reference that wins.
         """
+        from freight.core.critical import critical_differences
+
         segments = zip(hyps, refs, self.winners.tolist(), self.flags, strict=True)
         flags = tuple(
             (*raised, *critical_differences(hyp, several, winner))
