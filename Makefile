@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test kernels lint docs readme notebooks bench reproduction studies soak dist wheels minimum newest clean
+.PHONY: demo test kernels lint docs readme notebooks bench reproduction studies soak dist wheels harnesses minimum newest clean
 
 demo: .venv/ready
 	@$(BIN)/python examples/first_plan.py
@@ -68,6 +68,15 @@ dist: .venv/ready-dev
 
 wheels: .venv/ready-dev
 	$(BIN)/python release/wheels.py
+
+harnesses: .venv/ready-dev
+	@# DeepEval, Inspect and promptfoo, which ask for older libraries, beside the environment
+	$(PYTHON) -m venv build/harnesses/python
+	echo $(CURDIR)/.venv/lib/python*/site-packages > $$(echo build/harnesses/python/lib/python*/site-packages)/beside.pth
+	build/harnesses/python/bin/pip install --quiet deepeval inspect-ai
+	npm install --silent --no-audit --no-fund --prefix build/harnesses/node promptfoo
+	PYTHONPATH=src:tests PROMPTFOO=build/harnesses/node/node_modules/.bin/promptfoo \
+		build/harnesses/python/bin/python -m pytest -q -W ignore tests/interop/test_harnesses.py
 
 minimum newest: .venv/ready-dev
 	$(BIN)/python release/versions.py $@
