@@ -220,7 +220,7 @@ inline Outcome solve_relaxed(const Iterate& at, RelaxedSide& hyp, RelaxedSide& r
 }
 
 inline void interior_point_batch(const Batch& batch, const Terms& terms, const Solved& solved) {
-    share(batch.pairs, [&](std::int64_t k) {
+    share_problems(batch, [&](std::int64_t k) {
         ScratchFrame frame;
         Problem problem = make_problem(frame, batch, k, terms, 1.0);
         int n = problem.hyp.count, m = problem.ref.count;

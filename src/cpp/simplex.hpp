@@ -331,7 +331,7 @@ inline Value solve_from_tree(Matrix cost, const double* hyp, const double* ref, 
 inline void clear(Matrix matrix) { std::memset(matrix.data, 0, sizeof(double) * matrix.cells()); }
 
 inline void simplex_batch(const Batch& batch, const Terms& terms, const Solved& solved) {
-    share(batch.pairs, [&](std::int64_t k) {
+    share_problems(batch, [&](std::int64_t k) {
         ScratchFrame frame;
         Problem problem = make_problem(frame, batch, k, terms, 1.0);
         int n = problem.hyp.count, m = problem.ref.count;

@@ -340,7 +340,7 @@ inline Outcome solve_entropic(Matrix cost, Marginal& hyp, Marginal& ref, const T
 }
 
 inline void sinkhorn_batch(const Batch& batch, const Terms& terms, const Solved& solved) {
-    share(batch.pairs, [&](std::int64_t k) {
+    share_problems(batch, [&](std::int64_t k) {
         ScratchFrame frame;
         Problem problem = make_problem(frame, batch, k, terms, terms.epsilon);
         int n = problem.hyp.count, m = problem.ref.count;

@@ -21,6 +21,15 @@ struct Problem {
     double *hyp_weights, *ref_weights;  // padded by zeros
 };
 
+// Solve every problem of a batch, the large ones first.
+template <class Work>
+FREIGHT_INLINE void share_problems(const Batch& batch, const Work& work) {
+    ScratchFrame frame;
+    std::int64_t* order = frame.take<std::int64_t>(batch.pairs);
+    largest_first(batch.hyp_sizes, batch.ref_sizes, batch.pairs, order);
+    share(batch.pairs, [&](std::int64_t k) { work(order[k]); });
+}
+
 inline Matrix make_matrix(ScratchFrame& frame, int rows, int columns) {
     int stride = padded(columns);
     return {frame.take<double>(static_cast<std::size_t>(rows) * stride), rows, columns, stride};

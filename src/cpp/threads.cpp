@@ -130,6 +130,15 @@ void share(std::int64_t count, Task task, void* context) {
     if (job.failure) std::rethrow_exception(job.failure);
 }
 
+void largest_first(const std::int64_t* a, const std::int64_t* b, std::int64_t count, std::int64_t* order) {
+    for (std::int64_t k = 0; k < count; ++k) order[k] = k;
+    if (get_threads() == 1) return;
+    std::sort(order, order + count, [=](std::int64_t x, std::int64_t y) {
+        std::int64_t one = a[x] * b[x], other = a[y] * b[y];
+        return one != other ? one > other : x < y;
+    });
+}
+
 Scratch& Scratch::mine() {
     thread_local Scratch own;
     return own;

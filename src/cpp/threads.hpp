@@ -25,6 +25,10 @@ FREIGHT_INLINE void share(std::int64_t count, const Work& work) {
         const_cast<void*>(static_cast<const void*>(&work)));
 }
 
+// The indices below count in the order of falling a[index] * b[index]: what is long is begun first, so
+// that no thread is left with it while the others have nothing to do.
+void largest_first(const std::int64_t* a, const std::int64_t* b, std::int64_t count, std::int64_t* order);
+
 void set_threads(int count);       // of this process
 void set_own_threads(int count);   // of the calling thread alone
 int get_threads();                 // of the calling thread
