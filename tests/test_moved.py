@@ -19,6 +19,7 @@ judge.grid.Choice judge.grid.Range judge.paired.against_first judge.raters.rater
 judge.sample.draw judge.standings.standings judge.tune.tune languages.detect metric.Metric
 pairings.Pairs pairings.side_by_side pictures.Pictured readouts.Transport readouts.PrecisionRecall
 readouts.Similarity readouts.FlowAverages rehearsal.Rehearsal report.leaderboard.leaderboard
+interop.lm_eval.Answers report.export.leaderboard
 results.Column results.Result run.local.local run.on_ray.on_ray run.summary.Outcome
 run.summary.Run scoring.score_stream scoring.score_together solvers.barycenter solvers.solve
 train.cooccurrence train.word2vec types.Array types.Barycenters types.Plans types.Problem
@@ -30,7 +31,7 @@ data.judgements.read_judgements judge.error.scaled judge.significance.bootstrap
 judge.significance.permutation judge.significance.williams_matrix
 """
 STILL_THERE = """
-data.corpus.Corpus data.judgements.Judgements interop.lm_eval.Answers interop.rewards.reward
+data.corpus.Corpus data.judgements.Judgements interop.rewards.reward
 interop.torchmetrics.FreightScore judge.correlation.CORRELATIONS judge.correlation.Correlation
 judge.correlation.pearson judge.correlation.segment_level judge.correlation.system_level
 judge.correlation.text_level judge.error.bootstrap_errors judge.error.bootstrap_t_test

@@ -6,7 +6,7 @@ from typing import Any
 import datasets
 
 import freight
-from freight.interop.lm_eval import Answers
+from freight.interop.harnesses import Answers
 
 answers = Answers(
     {

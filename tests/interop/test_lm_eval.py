@@ -10,8 +10,8 @@ import pytest
 
 import freight
 from freight.core.pipeline import score_together
-from freight.interop import lm_eval as adapter
-from freight.interop.lm_eval import Answers
+from freight.interop import harnesses as adapter
+from freight.interop.harnesses import Answers
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "lm_eval"
 DOCS: list[dict[str, Any]] = [

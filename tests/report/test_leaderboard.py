@@ -9,8 +9,7 @@ import pytest
 
 import studies
 from freight.errors import InvalidInput
-from freight.report.export import leaderboard, ranks, write_leaderboard
-from freight.report.tables import table_rows
+from freight.report.tables import leaderboard, ranks, table_rows, write_leaderboard
 
 STUDY = studies.study(
     studies.rated("one", 40, 4, ("quality",)), studies.rated("two", 40, 4, ("quality",))

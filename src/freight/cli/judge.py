@@ -164,8 +164,8 @@ def _references(sets: "list[Judgements]", lang: str | None) -> Iterator[str]:
 
 
 def _check_output(path: Path) -> None:
-    from freight.report.export import ENDINGS
     from freight.report.files import check_page
+    from freight.report.tables import ENDINGS
 
     if path.suffix in (".html", ".htm"):
         check_page(path)
@@ -174,9 +174,14 @@ def _check_output(path: Path) -> None:
 
 
 def _present(study: "Study", outputs: list[Path], as_json: bool) -> None:
-    from freight.report.export import ENDINGS, study_record, write_leaderboard, write_record
     from freight.report.judge import write_judge_report
-    from freight.report.tables import show_study
+    from freight.report.tables import (
+        ENDINGS,
+        show_study,
+        study_record,
+        write_leaderboard,
+        write_record,
+    )
 
     writers = {".json": write_record, **dict.fromkeys(ENDINGS, write_leaderboard)}
     for path in outputs:

@@ -25,8 +25,14 @@ from freight.core.types import Pairs
 from freight.core.weightings import end_to_end as concatenate_layers
 from freight.core.weightings import pointing
 from freight.errors import InvalidInput
-from freight.loss.padded import LossInput, PaddedSide, check_input, select_rows
-from freight.loss.plans import layer_barycenters, solve_differentiably
+from freight.loss.parts import (
+    LossInput,
+    PaddedSide,
+    check_input,
+    layer_barycenters,
+    select_rows,
+    solve_differentiably,
+)
 from freight.transport.types import Plans, Problem, to_array
 
 __all__ = ["BaryScore", "Emd", "Freight", "LazyEmd", "Loss", "WrdScore"]

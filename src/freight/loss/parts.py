@@ -1,14 +1,23 @@
-"""Padded states as measures: masked tokens change neither the value nor the gradient."""
+"""What losses are made of: padded states as measures, and plans and barycenters with gradients.
+
+Masked tokens change neither the value nor the gradient. Plans come from the fastest solver for the
+cost's device.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from freight.errors import InvalidInput
-from freight.transport.types import Array, to_array
+from freight.errors import InvalidInput, NotConverged
+from freight.transport.barycenters import barycenter_coefficients
+from freight.transport.gradients import attach_gradient
+from freight.transport.solvers import solve
+from freight.transport.types import Array, Plans, Problem, to_array
 
 
 class LossInput(NamedTuple):
@@ -84,3 +93,59 @@ def _check_finite(name: str, states: Tensor, weights: Tensor, rows: Tensor) -> N
     bad = ~(weights.isfinite() & (weights >= 0)).all(1)
     if bool(bad.any()):
         raise InvalidInput(f"{name}_weights has a weight < 0, or not finite, in row {rows[bad][0]}")
+
+
+def solve_differentiably(
+    problem: Problem,
+    cost: Tensor,
+    hyp_weights: Tensor,
+    ref_weights: Tensor,
+    sizes: tuple[Array, Array],
+    tolerance: float | None,
+) -> Plans:
+    """As `solve`, but on the CPU with epsilon > 0 by the compiled solver, in double precision."""
+    if problem.epsilon == 0 or cost.is_cuda:
+        default = 1e-9 if cost.dtype == torch.float64 else 1e-6
+        tolerance = tolerance or default
+        return solve(
+            problem, cost, hyp_weights, ref_weights, sizes[0], sizes[1], tolerance=tolerance
+        )
+    plans = solve(
+        problem,
+        cost.detach().double(),
+        hyp_weights.detach().double(),
+        ref_weights.detach().double(),
+        sizes[0],
+        sizes[1],
+        tolerance=tolerance or 1e-9,
+    )
+    flow = plans.flow.to(cost.dtype)
+    differentiable = cost.requires_grad or hyp_weights.requires_grad or ref_weights.requires_grad
+    if torch.is_grad_enabled() and differentiable:
+        flow = attach_gradient(problem, cost, hyp_weights, ref_weights, plans.flow)
+    return replace(plans, cost=cost, hyp_weights=hyp_weights, ref_weights=ref_weights, flow=flow)
+
+
+def layer_barycenters(layers: Tensor, masses: Tensor, sizes: Array) -> Tensor:
+    """Barycenters (row, unit, dim) of the layers (row, unit, layer, dim); 0 in the padding."""
+    weights = torch.as_tensor(_barycenter_weights(layers, to_array(masses), sizes)).to(layers)
+    return weights @ layers.transpose(1, 2).flatten(1, 2)
+
+
+def _barycenter_weights(layers: Tensor, masses: Array, sizes: Array) -> Array:
+    """The weights (row, unit, layer * unit) of the layers' units in each point of a barycenter."""
+    rows, width, depth, _ = layers.shape
+    weights = np.zeros((rows, width, depth, width))
+    stacked = layers.detach().double().transpose(1, 2)
+    for size in np.unique(sizes):
+        same = np.flatnonzero(sizes == size)
+        flat = stacked[torch.as_tensor(same, device=layers.device), :, :size].flatten(1, 2)
+        mixture, converged = barycenter_coefficients(
+            to_array(flat @ flat.mT), masses[same, :size].astype(np.float64)
+        )
+        if not converged.all():
+            raise NotConverged(f"the barycenter of row {same[~converged][0]} does not converge")
+        weights[same[:, None], np.arange(size), :, :size] = mixture.reshape(
+            len(same), size, depth, size
+        )
+    return weights.reshape(rows, width, depth * width)
