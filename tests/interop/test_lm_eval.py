@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import freight
+from freight.core import pipeline
 from freight.core.pipeline import score_together
-from freight.interop import harnesses as adapter
 from freight.interop.harnesses import Answers
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "lm_eval"
@@ -51,7 +51,7 @@ def test_all_metrics_are_scored_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> 
         passes.append(given)
         return score_together(*given)
 
-    monkeypatch.setattr(adapter, "score_together", counted)
+    monkeypatch.setattr(pipeline, "score_together", counted)
     task = answers()
     processed = [task.process_results(doc, [a]) for doc, a in zip(DOCS, ANSWERS, strict=True)]
     for name in ("lazy", "recall", "bleu"):
