@@ -1,9 +1,11 @@
 """Solvers as Triton kernels: one program per problem, so that its bits depend on nothing else.
 
-Entropic problems without hard marginals: the sweeps are those of `sinkhorn_torch`, all in the log
-domain and in float64. A small problem stays in the registers of its program, so that its data are
-read once however many sweeps it takes; a larger one is read tile by tile, once per sweep. Exact
-problems with a free marginal are as in `nearest`. `totals_on_device` computes what plans cost.
+Entropic problems without hard marginals: the sweeps are those of `sinkhorn_torch`, in float64. They
+are in the log domain while potentials still move much; after that each eight of them share one
+kernel, which has absorbed the potentials, and take no exponential per entry. A small problem stays
+in the registers of its program, so that its data are read once however many sweeps it takes; a
+larger one is read tile by tile, once per sweep. Exact problems with a free marginal are as in
+`nearest`. `totals_on_device` computes what plans cost.
 """
 
 import math
@@ -38,7 +40,7 @@ def sinkhorn_on_device(terms: Terms, data: Data) -> tuple[Tensor, Tensor, Tensor
     inputs = [*_contiguous(data), _settings(terms, cost.device)]
     if max(rows, columns) > _SMALL:
         kernel, widths = _tiled_kernel, [max(1, _TILE // widths[1]), widths[1]]
-        inputs.append(flow.new_empty((count, rows)))  # the potentials
+        inputs.append(flow.new_empty((count, 2, rows)))  # potentials, and how far they moved
     warps = min(max(widths[0] * widths[1] // 512, 1), 8)
     with torch.cuda.device(cost.device):
         kernel[count,](
@@ -139,6 +141,18 @@ def _mass(at, inside, penalty, one):  # type: ignore[no-untyped-def]
     return tl.where(present, mass, one - one), present, faults, tl.sum(given, axis=0)
 
 
+@triton.jit
+def _step(sums, potential, moved, base, tau, present, one):  # type: ignore[no-untyped-def]
+    """How far a potential is from its target, given the sums of a kernel that has absorbed it.
+
+    `moved` is how far it has gone since. Where the sums have underflowed it stays, and the gap
+    tells.
+    """
+    sound = present & (sums > 0.0)
+    log_sums = tl.log(tl.where(sound, sums, one)) - potential
+    return tl.where(sound, base - tau * log_sums - (potential + moved), one - one)
+
+
 @triton.jit  # type: ignore[untyped-decorator]
 def _small_kernel(  # type: ignore[no-untyped-def]
     cost, hyp_mass, ref_mass, hyp_size, ref_size, settings, flow, gap, converged,
@@ -173,19 +187,34 @@ def _small_kernel(  # type: ignore[no-untyped-def]
     sweep = 0
     while (sweep < max_iterations) & (residual > aim):
         change = zero
-        for _ in range(8):
-            exponent = tl.where(both, psi[None, :] - scaled_cost, absent)
-            top = tl.max(exponent, axis=1)
-            sums = tl.sum(tl.exp(exponent - top[:, None]), axis=1)
-            step = tl.where(hyp_present, hyp_base - hyp_tau * (top + tl.log(sums)) - phi, zero)
-            phi += factor * step
-            change = tl.max(tl.abs(step), axis=0)
-            exponent = tl.where(both, phi[:, None] - scaled_cost, absent)
-            top = tl.max(exponent, axis=0)
-            sums = tl.sum(tl.exp(exponent - top[None, :]), axis=0)
-            step = tl.where(ref_present, ref_base - ref_tau * (top + tl.log(sums)) - psi, zero)
-            psi += factor * step
-            change = tl.maximum(change, tl.max(tl.abs(step), axis=0))
+        if residual > 3.0:
+            for _ in range(8):
+                exponent = tl.where(both, psi[None, :] - scaled_cost, absent)
+                top = tl.max(exponent, axis=1)
+                sums = tl.sum(tl.exp(exponent - top[:, None]), axis=1)
+                step = tl.where(hyp_present, hyp_base - hyp_tau * (top + tl.log(sums)) - phi, zero)
+                phi += factor * step
+                change = tl.max(tl.abs(step), axis=0)
+                exponent = tl.where(both, phi[:, None] - scaled_cost, absent)
+                top = tl.max(exponent, axis=0)
+                sums = tl.sum(tl.exp(exponent - top[None, :]), axis=0)
+                step = tl.where(ref_present, ref_base - ref_tau * (top + tl.log(sums)) - psi, zero)
+                psi += factor * step
+                change = tl.maximum(change, tl.max(tl.abs(step), axis=0))
+        else:
+            absorbed = tl.where(both, tl.exp(phi[:, None] + psi[None, :] - scaled_cost), zero)
+            hyp_moved, ref_moved = tl.where(hyp_in, zero, zero), tl.where(ref_in, zero, zero)
+            for _ in range(8):
+                sums = tl.sum(absorbed * tl.exp(ref_moved)[None, :], axis=1)
+                step = _step(sums, phi, hyp_moved, hyp_base, hyp_tau, hyp_present, one)
+                hyp_moved += factor * step
+                change = tl.max(tl.abs(step), axis=0)
+                sums = tl.sum(absorbed * tl.exp(hyp_moved)[:, None], axis=0)
+                step = _step(sums, psi, ref_moved, ref_base, ref_tau, ref_present, one)
+                ref_moved += factor * step
+                change = tl.maximum(change, tl.max(tl.abs(step), axis=0))
+            phi += hyp_moved
+            psi += ref_moved
         residual = change
         worse = (residual > previous) & (residual > 0.3)
         factor = tl.where(worse, 0.5 * (one + optimal), optimal)
@@ -211,10 +240,11 @@ def _tiled_kernel(  # type: ignore[no-untyped-def]
     cost, hyp_mass, ref_mass, hyp_size, ref_size, settings, potentials, flow, gap, converged,
     rows, columns, max_iterations, TILE: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """As above; every sweep reads the cost tile by tile, and both sides are updated on the way.
+    """As above; every sweep reads tile by tile, and both sides are updated on the way.
 
-    The potentials of hyp lie in memory. Those of ref are updated once all tiles have been seen: the
-    sums over them are kept with their maximum so far.
+    The potentials of hyp lie in memory, and the absorbed kernel where the plan will be. Those of
+    ref are updated once all tiles have been seen: in the log domain the sums over them are kept
+    with their maximum so far.
     """
     hyp_penalty, ref_penalty = tl.load(settings), tl.load(settings + 1)
     hyp_tau, ref_tau = tl.load(settings + 2), tl.load(settings + 3)
@@ -226,7 +256,7 @@ def _tiled_kernel(  # type: ignore[no-untyped-def]
     cost += pair * rows * columns
     flow += pair * rows * columns
     hyp_mass += pair * rows
-    potentials += pair * rows
+    potentials += pair * rows * 2
     size = tl.load(hyp_size + pair).to(tl.int32)
     j = tl.arange(0, COLUMNS)
     ref_in = j < tl.load(ref_size + pair)
@@ -254,37 +284,75 @@ def _tiled_kernel(  # type: ignore[no-untyped-def]
     sweep = 0
     while (sweep < max_iterations) & (residual > aim) & (faults == 0):
         change = zero
-        for _ in range(8):
-            change = zero
-            top = tl.where(ref_in, absent, absent)
-            sums = tl.where(ref_in, zero, zero)
-            for start in range(0, size, TILE):
-                i = start + tl.arange(0, TILE)
-                mass, present, invalid_masses, total = _mass(
-                    hyp_mass + i, i < size, hyp_penalty, one
-                )
-                both = present[:, None] & ref_present[None, :]
-                at = i[:, None] * columns + j[None, :]
-                scaled = tl.load(cost + at, mask=both, other=0.0).to(tl.float64) / epsilon
-                exponent = tl.where(both, psi[None, :] - scaled, absent)
-                peak = tl.max(exponent, axis=1)
-                norm = peak + tl.log(tl.sum(tl.exp(exponent - peak[:, None]), axis=1))
-                phi = tl.load(potentials + i, mask=i < size, other=0.0)
-                base = hyp_tau * tl.log(tl.where(present, mass, one))
-                step = tl.where(present, base - hyp_tau * norm - phi, zero)
-                phi += factor * step
-                tl.store(potentials + i, phi, mask=i < size)
+        if residual > 3.0:
+            for _ in range(8):
+                change = zero
+                top = tl.where(ref_in, absent, absent)
+                sums = tl.where(ref_in, zero, zero)
+                for start in range(0, size, TILE):
+                    i = start + tl.arange(0, TILE)
+                    mass, present, invalid_masses, total = _mass(
+                        hyp_mass + i, i < size, hyp_penalty, one
+                    )
+                    both = present[:, None] & ref_present[None, :]
+                    at = i[:, None] * columns + j[None, :]
+                    scaled = tl.load(cost + at, mask=both, other=0.0).to(tl.float64) / epsilon
+                    exponent = tl.where(both, psi[None, :] - scaled, absent)
+                    peak = tl.max(exponent, axis=1)
+                    norm = peak + tl.log(tl.sum(tl.exp(exponent - peak[:, None]), axis=1))
+                    phi = tl.load(potentials + i, mask=i < size, other=0.0)
+                    base = hyp_tau * tl.log(tl.where(present, mass, one))
+                    step = tl.where(present, base - hyp_tau * norm - phi, zero)
+                    phi += factor * step
+                    tl.store(potentials + i, phi, mask=i < size)
+                    change = tl.maximum(change, tl.max(tl.abs(step), axis=0))
+                    exponent = tl.where(both, phi[:, None] - scaled, absent)
+                    higher = tl.maximum(top, tl.max(exponent, axis=0))
+                    fresh = tl.sum(tl.where(both, tl.exp(exponent - higher[None, :]), zero), axis=0)
+                    sums = sums * tl.exp(top - higher) + fresh
+                    top = higher
+                norm = top + tl.log(tl.where(sums > 0.0, sums, one))
+                step = tl.where(ref_present, ref_base - ref_tau * norm - psi, zero)
+                psi += factor * step
                 change = tl.maximum(change, tl.max(tl.abs(step), axis=0))
-                exponent = tl.where(both, phi[:, None] - scaled, absent)
-                higher = tl.maximum(top, tl.max(exponent, axis=0))
-                fresh = tl.sum(tl.where(both, tl.exp(exponent - higher[None, :]), zero), axis=0)
-                sums = sums * tl.exp(top - higher) + fresh
-                top = higher
-            norm = top + tl.log(tl.where(sums > 0.0, sums, one))
-            step = tl.where(ref_present, ref_base - ref_tau * norm - psi, zero)
-            psi += factor * step
-            change = tl.maximum(change, tl.max(tl.abs(step), axis=0))
-            tl.debug_barrier()
+                tl.debug_barrier()
+        else:
+            ref_moved = tl.where(ref_in, zero, zero)
+            for sweeps in range(8):
+                change = zero
+                sums = tl.where(ref_in, zero, zero)
+                for start in range(0, size, TILE):
+                    i = start + tl.arange(0, TILE)
+                    mass, present, invalid_masses, total = _mass(
+                        hyp_mass + i, i < size, hyp_penalty, one
+                    )
+                    both = present[:, None] & ref_present[None, :]
+                    at = i[:, None] * columns + j[None, :]
+                    phi = tl.load(potentials + i, mask=i < size, other=0.0)
+                    hyp_moved = tl.load(potentials + rows + i, mask=i < size, other=0.0)
+                    if sweeps == 0:
+                        scaled = tl.load(cost + at, mask=both, other=0.0).to(tl.float64) / epsilon
+                        exponent = tl.where(both, phi[:, None] + psi[None, :] - scaled, absent)
+                        absorbed = tl.where(both, tl.exp(exponent), zero)
+                        tl.store(flow + at, absorbed, mask=(i < size)[:, None] & ref_in[None, :])
+                        hyp_moved = tl.where(present, zero, zero)
+                    else:
+                        absorbed = tl.load(flow + at, mask=both, other=0.0)
+                    row_sums = tl.sum(absorbed * tl.exp(ref_moved)[None, :], axis=1)
+                    base = hyp_tau * tl.log(tl.where(present, mass, one))
+                    step = _step(row_sums, phi, hyp_moved, base, hyp_tau, present, one)
+                    hyp_moved += factor * step
+                    if sweeps == 7:
+                        tl.store(potentials + i, phi + hyp_moved, mask=i < size)
+                    else:
+                        tl.store(potentials + rows + i, hyp_moved, mask=i < size)
+                    change = tl.maximum(change, tl.max(tl.abs(step), axis=0))
+                    sums += tl.sum(absorbed * tl.exp(hyp_moved)[:, None], axis=0)
+                step = _step(sums, psi, ref_moved, ref_base, ref_tau, ref_present, one)
+                ref_moved += factor * step
+                change = tl.maximum(change, tl.max(tl.abs(step), axis=0))
+                tl.debug_barrier()
+            psi += ref_moved
         residual = change
         worse = (residual > previous) & (residual > 0.3)
         factor = tl.where(worse, 0.5 * (one + optimal), optimal)
