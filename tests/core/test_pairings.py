@@ -53,7 +53,7 @@ def test_orthogonal_pairs_have_similarity_0() -> None:
 def test_one_row_is_a_batch_of_one() -> None:
     both = measures(ONE, TWO)
     (pairs,) = side_by_side(both, both, np.array([[0, 1], [1, 0]]))
-    row = pairs.row(1)
+    row = pairs.rows(slice(1, 2))
     assert row.which.tolist() == [1]
     assert row.hyp_sizes.tolist() == [2]
     assert row.similarity()[0, :2, :1].tolist() == pairs.similarity()[1, :2, :1].tolist()
@@ -100,7 +100,7 @@ def test_literal_units_are_equal_or_orthogonal_whatever_their_vectors_are() -> N
         pairs.squared_distances()[0, :2, :2], [[2.0, 0.0], [0.0, 0.0]], atol=1e-12
     )
     assert not pairs.orthogonal().similarity()[0, :2, :2].any()
-    assert pairs.row(0).similarity().tolist() == pairs.similarity().tolist()
+    assert pairs.rows(slice(0, 1)).similarity().tolist() == pairs.similarity().tolist()
 
 
 def test_without_literal_units_on_both_sides_nothing_is_compared_by_characters() -> None:

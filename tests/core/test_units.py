@@ -8,7 +8,7 @@ import torch
 
 from clouds import SPECIAL, cloud
 from freight.core import units
-from freight.core.types import Cloud, Kind
+from freight.core.types import Cloud, Kind, Spans, UnitSpans
 
 PUNCTUATION, ABSENT, UNKNOWN = int(Kind.PUNCTUATION), int(Kind.ABSENT), int(Kind.UNKNOWN)
 LITERAL = int(Kind.LITERAL) | UNKNOWN
@@ -43,6 +43,20 @@ def test_words_are_the_means_of_their_pieces() -> None:
 
 def test_heads_are_first_pieces_without_ascii_punctuation() -> None:
     assert vectors(units.heads(TEXT)) == [9.0, 1.0, 5.0, 9.0]
+
+
+def test_heads_and_words_of_a_tokenizer_that_knows_continuations_need_no_spans() -> None:
+    def find() -> Spans:
+        raise AssertionError("spans are expensive")
+
+    places = UnitSpans(find, np.array([False, False, True, False, False, False]))
+    known = replace(TEXT, places=places)
+    assert vectors(units.heads(known)) == [9.0, 1.0, 5.0, 9.0]
+    assert vectors(units.words(known)) == [2.0, 5.0, 7.0]
+    typographic = replace(
+        known, kind=known.kind | np.where(known.kind == PUNCTUATION, int(Kind.TYPOGRAPHIC), 0)
+    )
+    assert vectors(units.heads(typographic)) == [9.0, 1.0, 5.0, 7.0, 9.0]
 
 
 def test_units_without_a_vector_are_dropped_unless_whole_words_are_asked_for() -> None:

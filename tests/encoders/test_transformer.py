@@ -2,6 +2,7 @@
 
 import pickle
 import shutil
+import string
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,23 @@ def test_units_know_their_place(embedded_transformer: Transformer) -> None:
     assert np.flatnonzero(unknown).tolist() == [8]
     assert np.flatnonzero(cloud.having(Kind.CONTINUATION)).tolist() == [2, 3, 4, 5]
     assert np.flatnonzero(cloud.having(Kind.PUNCTUATION)).tolist() == [7, 9]
+
+
+def test_continuations_and_marks_are_known_without_spans(embedded_transformer: Transformer) -> None:
+    texts = [
+        "Unbelievably “good”… a ##b, [MASK]ing é!",
+        "",
+        "x" * 300,
+        "日本 don't-stop 🦖🦖",
+        "foo[SEP]bar",
+    ]
+    cloud = embedded_transformer.encode(texts, [0])
+    np.testing.assert_array_equal(cloud.places.continued, cloud.places.spans.continued)
+    marks = np.flatnonzero(cloud.having(Kind.PUNCTUATION))
+    spans = zip(cloud.owner[marks], cloud.start[marks], cloud.end[marks], strict=True)
+    assert [bool(kind & Kind.TYPOGRAPHIC) for kind in cloud.kind[marks]] == [
+        not set(texts[k][a:b]) <= set(string.punctuation) for k, a, b in spans
+    ]
 
 
 def test_bits_do_not_depend_on_neighbours(embedded_transformer: Transformer) -> None:

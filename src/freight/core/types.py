@@ -31,6 +31,8 @@ class Kind(IntFlag):
     LITERAL = 32
     """Compared with others of this kind by its id, which stands for its characters: equal or
     orthogonal, whatever the vectors are. The vector of an unknown token says nothing of it."""
+    TYPOGRAPHIC = 64
+    """Punctuation that is not all of ASCII, as ellipses and most quotation marks are not."""
 
 
 class Spans(NamedTuple):
@@ -44,22 +46,28 @@ class Spans(NamedTuple):
 class UnitSpans:
     """Where units are in their texts; computed on first use, since few metrics need it."""
 
-    def __init__(self, find: Callable[[], Spans]) -> None:
-        self._find = find
+    def __init__(self, find: Callable[[], Spans], continued: Array | None = None) -> None:
+        self._find, self._continued = find, continued
 
     @cached_property
     def spans(self) -> Spans:
         """Of every unit."""
         return self._find()
 
+    @property
+    def continued(self) -> Array:
+        """Whether each unit goes on with a word, for which a tokenizer may need no spans."""
+        return self.spans.continued if self._continued is None else self._continued
+
     def at(self, units: Array) -> UnitSpans:
         """Of these units, or of those that have a flag."""
-        return UnitSpans(lambda: Spans(*(x[units] for x in self.spans)))
+        known = None if self._continued is None else self._continued[units]
+        return UnitSpans(lambda: Spans(*(x[units] for x in self.spans)), known)
 
     def merged(self, first: Array, last: Array) -> UnitSpans:
         """Of runs of units, none of which goes on with a word."""
         none = np.zeros(len(first), bool)
-        return UnitSpans(lambda: Spans(self.spans.start[first], self.spans.end[last], none))
+        return UnitSpans(lambda: Spans(self.spans.start[first], self.spans.end[last], none), none)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,15 +103,11 @@ class Cloud:
         units, missing = (np.bincount(owner[w], minlength=count) for w in (content, unknown))
         flags: list[tuple[Flag, ...]] = [()] * count
         for text in np.flatnonzero((missing > 0) | self.windowed | self.halved):
-            raised = []
-            if missing[text]:
-                share = float(missing[text] / units[text])
-                raised.append(Flag(FlagKind.UNKNOWN_UNITS, share))
-            if self.windowed[text]:
-                raised.append(Flag(FlagKind.WINDOWED))
-            if self.halved[text]:
-                raised.append(Flag(FlagKind.HALVED_BATCH))
-            flags[text] = tuple(raised)
+            share = float(missing[text] / max(units[text], 1))
+            known = (Flag(FlagKind.UNKNOWN_UNITS, share),) if share else ()
+            windowed = (Flag(FlagKind.WINDOWED),) if self.windowed[text] else ()
+            halved = (Flag(FlagKind.HALVED_BATCH),) if self.halved[text] else ()
+            flags[text] = (*known, *windowed, *halved)
         return flags
 
     @property
@@ -124,7 +128,7 @@ class Cloud:
     @property
     def kinds(self) -> Array:
         """The kind of each unit, continuations included."""
-        return self.kind | np.where(self.places.spans.continued, np.uint8(Kind.CONTINUATION), 0)
+        return self.kind | np.where(self.places.continued, np.uint8(Kind.CONTINUATION), 0)
 
     @property
     def known(self) -> Array:
@@ -173,13 +177,12 @@ class Cloud:
 
         lengths = torch.as_tensor(count, device=self.layers.device)
         spelled = self.spelled(count[member] > 1)
-        last = first + count - 1
         return replace(
             self,
             layers=torch.segment_reduce(spelled.layers, "mean", lengths=lengths),
             offsets=np.searchsorted(first, self.offsets),
             ids=_numbers(self.ids, member, first),
-            places=self.places.merged(first, last),
+            places=self.places.merged(first, first + count - 1),
             kind=np.bitwise_and.reduceat(spelled.kind, first),
             merged_from=np.add.reduceat(self.count, first),
         )
@@ -191,17 +194,15 @@ class Cloud:
         means and n-grams of different ones differ: directions are orthogonal but for 1/sqrt(dim).
         """
         drawn = self.having(Kind.LITERAL) & self.having(Kind.UNKNOWN)
-        drawn = drawn if which is None else drawn & which
+        drawn &= which is None or which
         if not drawn.any():
             return self
         where = np.flatnonzero(drawn)
-        dim = self.layers.shape[2]
-        seeds = self.ids[where].astype(np.uint64)
+        seeds, dim = self.ids[where].astype(np.uint64), self.layers.shape[2]
         directions = np.stack([np.random.default_rng(int(k)).normal(size=dim) for k in seeds])
         unit = directions / np.linalg.norm(directions, axis=1, keepdims=True)
         units, there = send_to_device(where, self.layers.device), self.layers
-        lengths = there[units].norm(dim=-1, keepdim=True)
-        layers = there.clone()
+        lengths, layers = there[units].norm(dim=-1, keepdim=True), there.clone()
         layers[units] = lengths * send_to_device(unit, there.device)[:, None].to(there.dtype)
         kind = np.where(drawn, self.kind & ~np.uint8(Kind.LITERAL | Kind.UNKNOWN), self.kind)
         return replace(self, layers=layers, kind=kind)
@@ -331,22 +332,22 @@ class Pairs:
         """The same pairs, every unit of hyp orthogonal to every unit of ref."""
         raise InvalidInput("this pairing keeps no vectors for such a cost; take another cost")
 
-    def row(self, row: int) -> Self:
-        """One of the pairs as a batch of one."""
-        return replace(self, **{f.name: _rows(getattr(self, f.name), row) for f in fields(self)})
+    def rows(self, which: slice) -> Self:
+        """Some of the pairs as a batch of their own."""
+        return replace(self, **{f.name: _rows(getattr(self, f.name), which) for f in fields(self)})
 
     def without_vectors(self) -> Pairs:
         """The same pairs without what only a cost needs."""
         return Pairs(self.which, *self.masses, *self.sizes, self.unknown)
 
 
-def _rows(field: Any, row: int) -> Any:
-    """One row of an array or a tensor, or of each in a tuple; measures stay whole."""
+def _rows(field: Any, which: slice) -> Any:
+    """Rows of an array or a tensor, or of each in a tuple; measures stay whole."""
     if isinstance(field, tuple):
-        parts = [_rows(part, row) for part in field]
+        parts = [_rows(part, which) for part in field]
         return type(field)(*parts) if hasattr(field, "_fields") else tuple(parts)
     whole = field is None or isinstance(field, Measures)
-    return field if whole else field[row : row + 1]
+    return field if whole else field[which]
 
 
 Segment = tuple[str, Sequence[str]]

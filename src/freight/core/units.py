@@ -76,13 +76,8 @@ def whole_words(cloud: Cloud) -> Cloud:
 
 def heads(cloud: Cloud) -> Cloud:
     """The first sub-word of each word, without the punctuation of ASCII, and special tokens."""
-    there = all_tokens(cloud.only(~cloud.having(Kind.CONTINUATION)))
-    marks = np.flatnonzero(there.having(Kind.PUNCTUATION))
-    spans = zip(there.owner[marks], there.start[marks], there.end[marks], strict=True)
-    ascii_marks = [set(there.texts[k][a:b]) <= _PUNCTUATION for k, a, b in spans]
-    kept = np.ones(len(there.ids), bool)
-    kept[marks] = ~np.array(ascii_marks, bool)
-    return there.only(kept)
+    marks = cloud.having(Kind.PUNCTUATION) & ~cloud.having(Kind.TYPOGRAPHIC)
+    return cloud.only(~(marks | cloud.having(Kind.CONTINUATION | Kind.ABSENT)))
 
 
 def sentences(cloud: Cloud) -> Cloud:

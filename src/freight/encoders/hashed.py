@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from freight.core.types import Cloud, Kind, Progress, Spans, UnitSpans
-from freight.encoders.tokenizer import replace_surrogates
+from freight.encoders.tokenizer import mark_kind, replace_surrogates
 from freight.errors import InvalidInput
 from freight.transport.types import Array
 
@@ -50,7 +50,7 @@ class Hashed:
         by_text = [list(re.finditer(r"\w+|[^\w\s]", replace_surrogates(text))) for text in texts]
         matches = [match for words in by_text for match in words]
         sizes = [len(words) for words in by_text]
-        marks = np.array([not m[0][0].isalnum() for m in matches], bool)
+        marks = np.array([0 if m[0][0].isalnum() else mark_kind(m[0]) for m in matches], np.uint8)
         literal = int(Kind.LITERAL) if self.one_hot else 0
         vectors = [self._vectors(m[0].lower(), layers) for m in matches]
         none = np.zeros((0, len(layers), self.dim), np.float32)
@@ -62,7 +62,7 @@ class Hashed:
             offsets=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
             ids=np.array([_hash(m[0].lower()) >> 2 for m in matches], np.int64),
             places=UnitSpans(lambda: spans),
-            kind=(np.where(marks, int(Kind.PUNCTUATION), 0) | literal).astype(np.uint8),
+            kind=(marks | literal).astype(np.uint8),
             windowed=np.zeros(len(texts), bool),
             halved=np.zeros(len(texts), bool),
         )

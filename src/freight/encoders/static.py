@@ -15,7 +15,7 @@ import torch
 
 from freight.core.types import Cloud, Encoder, Kind, Progress, Spans, UnitSpans
 from freight.encoders import DISTILLED, EMBEDDED, loaded_once
-from freight.encoders.tokenizer import replace_surrogates
+from freight.encoders.tokenizer import mark_kind, replace_surrogates
 from freight.encoders.transformer import Transformer
 from freight.encoders.word_vectors import VectorSource, open_vectors
 from freight.encoders.words import Words, describe_tokenizer, lowercase, word_tokenizer
@@ -176,8 +176,8 @@ class _Vocabulary:
         missing = Kind.UNKNOWN if self._unknown_vector is not None else Kind.UNKNOWN | Kind.ABSENT
         if self._unknown_vector is not None:
             vectors[~known] = self._unknown_vector
-        marks = np.array([not any(map(str.isalnum, word)) for word in new])
-        kinds = np.where(known, 0, int(missing)) | np.where(marks, int(Kind.PUNCTUATION), 0)
+        marks = [0 if any(map(str.isalnum, word)) else int(mark_kind(word)) for word in new]
+        kinds = np.where(known, 0, int(missing)) | np.array(marks, np.int64)
         named = zip(new, known, strict=True)
         stands = [word if has else self.unknown or word for word, has in named]
         ids = np.array([_word_id(word) for word in stands], np.int64)

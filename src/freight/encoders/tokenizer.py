@@ -13,6 +13,7 @@ import os
 import pickle
 import re
 import signal
+import string
 import subprocess
 import sys
 import unicodedata
@@ -51,6 +52,7 @@ _NORMALIZER_SETTINGS = {
 }
 _SPECIAL_SETTINGS = "unk_token", "pad_token"
 _PIPE_BYTES = 2**20
+_ASCII_MARKS = set(string.punctuation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +123,8 @@ class Tokenizer:
         kind[inner] = self._kinds[inner_ids]
         unknown = np.flatnonzero(kind & Kind.UNKNOWN)
         unit_ids = self._number(ids, unknown, texts, offsets) if len(unknown) else ids
-        places = UnitSpans(lambda: self._spans(texts, offsets))
+        continued = None if self._continuing is None else self._continuing[ids]
+        places = UnitSpans(lambda: self._spans(texts, offsets), continued)
         return Tokens(tuple(texts), offsets, ids, unit_ids, kind, places)
 
     def _number(self, ids: Array, unknown: Array, texts: Sequence[str], offsets: Array) -> Array:
@@ -172,6 +175,18 @@ class Tokenizer:
         return SpecialTokens(tuple(ids[:opening]), tuple(ids[len(ids) - closing :]))
 
     @loaded_once
+    def _continuing(self) -> Array | None:
+        """Whether a token goes on with a word, by id; None where only its text can tell."""
+        model, splitter = self._backend.model, self._backend.pre_tokenizer
+        kinds = type(model).__name__, type(splitter).__name__
+        if kinds != ("WordPiece", "BertPreTokenizer"):
+            return None
+        continuing = np.zeros(len(self._kinds), bool)
+        for token, index in self._backend.get_vocab().items():
+            continuing[index] = token.startswith(model.continuing_subword_prefix)
+        return continuing
+
+    @loaded_once
     def _kinds(self) -> Array:
         """The kind of every token of the vocabulary, by id."""
         vocabulary = self._backend.get_vocab()
@@ -179,7 +194,7 @@ class Tokenizer:
         for token, index in vocabulary.items():
             piece = token.removeprefix("##").lstrip("Ġ▁")
             if piece and all(unicodedata.category(c)[0] in "PS" for c in piece):
-                kinds[index] |= Kind.PUNCTUATION
+                kinds[index] |= mark_kind(piece)
         if self._unknown is not None:
             kinds[self._unknown] = Kind.UNKNOWN | Kind.LITERAL
         return kinds
@@ -254,6 +269,12 @@ def _chunk_ids(tokenizer: Any, texts: Sequence[str]) -> TokenIds:
     # Making a list per text, all at once, would trigger the garbage collector again and again.
     ids = chain.from_iterable(encoding.ids for encoding in encodings)
     return counts, np.fromiter(ids, np.int32, int(counts.sum()))
+
+
+def mark_kind(mark: str) -> Kind:
+    """The kind of a punctuation mark with these characters."""
+    ascii_marks = set(mark) <= _ASCII_MARKS
+    return Kind.PUNCTUATION if ascii_marks else Kind.PUNCTUATION | Kind.TYPOGRAPHIC
 
 
 def clean_texts(texts: Sequence[str]) -> list[str]:

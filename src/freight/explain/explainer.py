@@ -148,7 +148,7 @@ class _ScoredPart(NamedTuple):
         """The view of a pair, and the score outside it: all of it where a side is empty."""
         for pairs, cost in self.batches:
             for row in np.flatnonzero(pairs.which == pair):
-                alone, own_cost = pairs.row(int(row)), cost[row : row + 1]
+                alone, own_cost = pairs.rows(slice(row, row + 1)), cost[row : row + 1]
                 return _view(self, self.texts[pair], alone, own_cost, column)
         return None, float(self.scored[0][column][pair])
 

@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 _DEFAULT_LIMIT = 20 * 2**30
 _MIN_LIMIT = 2**20
-_VERSION = "v3"
+_VERSION = "v4"
 """The subfolder of the file; another layout of entries needs another one."""
 
 _DIGEST_BYTES = hashlib.sha256().digest_size
