@@ -149,12 +149,15 @@ inline void barycenter_batch(const Barycenters& given) {
     });
 }
 
-// Inner products of the points with all units; few of their coefficients are not 0.
-inline void combine_products(Matrix coefficients, Matrix gram, Matrix out) {
-    clear(out);
-    for (int i = 0; i < coefficients.rows; ++i)
+// Inner products of the points that have moved with all units; few of their coefficients are not 0.
+inline void combine_products(Matrix coefficients, Matrix gram, const bool* moved, Matrix out) {
+    for (int i = 0; i < coefficients.rows; ++i) {
+        if (!moved[i]) continue;
+        double* sums = out.row(i);
+        for (int q = 0; q < out.stride; ++q) sums[q] = 0.0;
         for (int p = 0; p < coefficients.columns; ++p)
-            if (coefficients.at(i, p) != 0.0) add_scaled(out.row(i), gram.row(p), coefficients.at(i, p), out.stride);
+            if (coefficients.at(i, p) != 0.0) add_scaled(sums, gram.row(p), coefficients.at(i, p), out.stride);
+    }
 }
 
 // Change the coefficients until they stay; whether they do and every plan was exact.
@@ -171,9 +174,11 @@ inline bool iterate_coefficients(Matrix gram, Units kept, const double* mass, st
     Matrix cost = make_matrix(frame, size, kept.count), plan = make_matrix(frame, size, kept.count);
     Matrix moved = make_matrix(frame, size, coefficients.columns);
     Matrix products = make_matrix(frame, size, coefficients.columns);
+    bool* changed = frame.take<bool>(size);
+    for (int i = 0; i < size; ++i) changed[i] = true;
     fill_up(cost);
     for (std::int64_t step = 0; step < max_iterations; ++step) {
-        combine_products(coefficients, gram, products);
+        combine_products(coefficients, gram, changed, products);
         if (!(size_of(total_of(products.data, products.cells())) < kInfinity)) return false;
         clear(moved);
         bool exact = true;
@@ -189,8 +194,13 @@ inline bool iterate_coefficients(Matrix gram, Units kept, const double* mass, st
                     moved.at(i, layer * size + kept.kept[j]) = plan.at(i, j) * size / depth;
         }
         double change = 0.0;
-        for (std::int64_t k = 0; k < moved.cells(); ++k)
-            change = greater(change, size_of(moved.data[k] - coefficients.data[k]));
+        for (int i = 0; i < size; ++i) {
+            double most = 0.0;
+            for (int p = 0; p < moved.stride; ++p)
+                most = greater(most, size_of(moved.at(i, p) - coefficients.at(i, p)));
+            changed[i] = most > 0.0;
+            change = greater(change, most);
+        }
         std::memcpy(coefficients.data, moved.data, sizeof(double) * moved.cells());
         if (change < kSame) return exact;
     }

@@ -134,8 +134,16 @@ def test_barycenters_from_inner_products_settle_where_units_are_close() -> None:
     layers = torch.randn(4, 5, 24, 32, generator=generator)
     layers[:, :, 1] = layers[:, :, 0] + 1e-4 * torch.randn(4, 5, 32, generator=generator)
     layers = torch.nn.functional.normalize(layers, dim=-1)
-    weights = np.full((4, 24), 1 / 24)
-    points, settled = weightings._mixed(layers, weights)
-    expected, _ = weightings._exact(layers, weights)
-    assert settled.all()
-    np.testing.assert_allclose(points, expected, atol=1e-6)
+    texts, units = np.arange(4), np.zeros((4, 24), np.int64)
+    batches = [
+        weightings._SameSize(texts[k : k + 1], units[k : k + 1] + k, torch.zeros(1), one[None])
+        for k, one in enumerate(layers)
+    ]
+    rows = np.full(4, 1 / 24)
+    exact = list(weightings._exact(batches, rows))
+    for (same, (points, settled)), (_, (expected, _)) in zip(
+        weightings._mixed(batches, rows), exact, strict=True
+    ):
+        assert settled.all()
+        assert points.shape == same.layers.shape[:1] + same.layers.shape[2:]
+        np.testing.assert_allclose(points, expected, atol=1e-6)

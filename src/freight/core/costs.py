@@ -18,7 +18,7 @@ from freight.core.pairings import NestedPairs, side_by_side
 from freight.core.types import Pairs
 from freight.errors import InvalidInput
 from freight.transport.solvers import solve
-from freight.transport.types import Plans, Problem, fetch_array
+from freight.transport.types import Plans, Problem, fetch_array, send_to_device
 
 Cost = Callable[[Pairs], Tensor]
 
@@ -179,4 +179,11 @@ class Neighbours:
 
 def _inside(pairs: Pairs, cost: Tensor) -> Tensor:
     """1 where both units exist (pair, unit, unit), 0 in the padding."""
-    return torch.as_tensor(pairs.present, device=cost.device).to(cost.dtype)
+    if not cost.is_cuda:
+        return torch.as_tensor(pairs.present).to(cost.dtype)
+    sizes = send_to_device(np.stack(pairs.sizes), cost.device)
+    hyp, ref = (
+        torch.arange(width, device=cost.device) < size[:, None]
+        for width, size in zip(cost.shape[1:], sizes, strict=True)
+    )
+    return (hyp[:, :, None] & ref[:, None, :]).to(cost.dtype)

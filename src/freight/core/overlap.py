@@ -6,8 +6,11 @@ everything would be done in turn, as it is on a CPU, where all of it wants the s
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -34,15 +37,20 @@ from freight.core.types import (
     Progress,
     Segment,
 )
-from freight.kernels import spare_threads, work_alone
-from freight.transport.devices import GPU_LOCK, on_own_stream, read_ahead, stream_for
+from freight.transport.devices import GPU_LOCK, read_ahead, stream_for, work_in_threads
+from freight.transport.solvers import solves_on_device
 from freight.transport.types import Array
 
 S = TypeVar("S")
 T = TypeVar("T")
 Prepared = tuple[Chunk, Mapping[Encoder, Any]]
+_CostBatch = tuple[Pairs, torch.Tensor]
 
-_MOST = 8
+_SWITCH = 2e-4
+"""Seconds after which a thread that computes lets another one, while a GPU is busy."""
+_CPU_CELLS = 2**19
+"""How many entries the costs have that one thread solves at a time on the CPU."""
+_MOST = 4
 _LAYER = 2**33
 """Chunks grow, at most so many times, while a GPU has this many bytes for every layer kept."""
 
@@ -79,7 +87,23 @@ def overlapped_chunks(
     layers = len({layer for metric in metrics for layer in metric.layers})
     growth = max(1, min(_MOST, memory // (_LAYER * layers)))
     stream = chunks(segments, size, growth)
-    yield from make_ahead(score, make_ahead(encode, make_ahead(prepare, stream)))
+    with _frequent_switches():
+        yield from make_ahead(score, make_ahead(encode, make_ahead(prepare, stream)))
+
+
+@contextmanager
+def _frequent_switches() -> Iterator[None]:
+    """Let no thread wait long for the interpreter.
+
+    Whoever gives a GPU something to do lets go of the interpreter and, while other threads compute,
+    gets it back after 5 ms: longer than what it asked for takes.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(_SWITCH, before))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def make_ahead(make: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
@@ -107,11 +131,27 @@ def _on_streams(
 
 def overlapped_readings(metric: Metric, costs: PairCosts) -> Iterator[tuple[Pairs, Reading, Array]]:
     """Readings batch by batch; while the GPU computes costs, each thread solves a batch."""
-    threads = spare_threads()
-    with ThreadPoolExecutor(threads, initializer=work_alone) as pool:
-        begun = (
-            (pairs, pool.submit(on_own_stream(costs.device, solve_and_read), metric, pairs, cost))
-            for pairs, cost in costs.batches
-        )
-        for pairs, work in read_ahead(begun, threads * GPU_CELLS, lambda one: one[0].cells):
-            yield pairs, *work.result()
+    solved = work_in_threads(
+        costs.device,
+        partial(_solve_batch, metric),
+        _shared_out(metric, costs.batches),
+        GPU_CELLS,
+        lambda batch: batch[0].cells,
+    )
+    for (pairs, _), (reading, converged) in solved:
+        yield pairs, reading, converged
+
+
+def _shared_out(metric: Metric, batches: Iterable[_CostBatch]) -> Iterator[_CostBatch]:
+    """The batches; those that the CPU is to solve in parts, so that all threads get their share."""
+    for pairs, cost in batches:
+        count = len(pairs.which)
+        if not all(solves_on_device(problem, cost) for problem in metric.problems):
+            count = max(1, _CPU_CELLS * count // pairs.cells)
+        for start in range(0, len(pairs.which), count):
+            which = slice(start, start + count)
+            yield pairs.rows(which), cost[which]
+
+
+def _solve_batch(metric: Metric, batch: _CostBatch) -> tuple[Reading, Array]:
+    return solve_and_read(metric, *batch)

@@ -9,10 +9,10 @@ from typing import Protocol, Self, runtime_checkable
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from freight.core.types import Measures, NestedMeasures, Pairs
 from freight.errors import InvalidInput
+from freight.transport.devices import scale_to_unit_length
 from freight.transport.types import Array, send_to_device
 
 STEP = 16
@@ -46,7 +46,7 @@ class PointPairs(Pairs):
 
     def similarity(self) -> Tensor:
         """Cosine similarity, never outside -1 to 1; that of a zero vector is 0."""
-        hyp, ref = (normalize(points, dim=-1) for points in self.padded_points)
+        hyp, ref = map(scale_to_unit_length, self.padded_points)
         cosines = (hyp @ ref.mT)[: len(self.which)].clamp(-1.0, 1.0)
         return self._compared(cosines, 1.0, 0.0)
 
@@ -185,10 +185,17 @@ def _gather(
     size = measures.offsets[texts + 1] - first
     inside = np.arange(width) < size[:, None]
     units = np.where(inside, first[:, None] + np.arange(width), first[:, None])
-    full = np.zeros((rows, width), np.int64)
-    full[: len(units)] = units
-    points = measures.points[send_to_device(full, measures.points.device)]
+    ranges = np.zeros((2, rows), np.int64)
+    ranges[:, : len(units)] = first, size
+    points = measures.points[_spread(send_to_device(ranges, measures.points.device), width)]
     return points, np.where(inside, measures.weights[units], 0.0), size, units
+
+
+def _spread(ranges: Tensor, width: int) -> Tensor:
+    """The same units out of where each row starts and its size (2, row): few numbers to copy."""
+    first, size = ranges[:, :, None]
+    step = torch.arange(width, device=ranges.device)
+    return first + torch.where(step < size, step, 0)
 
 
 def _spellings(

@@ -7,11 +7,12 @@ that come with the library. The weightings below take a pooling, and add the mas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ from freight.core.types import Cloud, Encoder, Kind, Measures, NestedMeasures
 from freight.core.units import sentence_of, tokens
 from freight.errors import InvalidInput
 from freight.transport.barycenters import barycenter, barycenter_coefficients
+from freight.transport.devices import has_kernels, read_ahead, vectors_on_device
 from freight.transport.types import Array, fetch_array, send_to_device
 
 _SHORTEST = 1e-12
@@ -90,6 +92,8 @@ class Standardised:
         """One vector (unit, layer * dim) out of (unit, layer, dim)."""
         mean, spread = (part.to(layers.device) for part in self._moments)
         precise = layers if layers.dtype == torch.float64 else layers.float()
+        if has_kernels(precise):
+            return vectors_on_device().standardise(precise, mean, spread)
         return end_to_end((precise - mean) / spread)
 
     @cached_property
@@ -105,7 +109,7 @@ def sentences() -> list[str]:
     return files("freight.core").joinpath(SENTENCES).read_text("utf-8").splitlines()
 
 
-_CELLS = 2**26
+_CELLS = 2**24
 """How many inner products are taken at a time."""
 
 
@@ -183,15 +187,9 @@ class Barycenter:
         settled = np.ones(len(sizes), bool)
         solve, kind = (_mixed, torch.float32) if layers.is_cuda else (_exact, torch.float64)
         points = layers.new_zeros((len(cloud.ids), layers.shape[2]), dtype=kind)
-        for size in np.unique(sizes[heavy]):
-            same = np.flatnonzero((sizes == size) & heavy)
-            rows = max(1, _CELLS // (layers.shape[1] * int(size)) ** 2)
-            for start in range(0, len(same), rows):
-                texts = same[start : start + rows]
-                units = cloud.offsets[texts][:, None] + np.arange(size)
-                where = send_to_device(units, layers.device)
-                several = layers[where].transpose(1, 2)  # (text, layer, unit, dim)
-                points[where], settled[texts] = solve(several, weighed.weights[units])
+        batches = _same_sizes(cloud, layers, heavy)
+        for same, (moved, converged) in solve(batches, weighed.weights):
+            points[same.where], settled[same.texts] = moved, converged
         flag = Flag(FlagKind.BARYCENTER_NOT_CONVERGED)
         flags = tuple(
             before if converged else (*before, flag)
@@ -210,20 +208,55 @@ class Barycenter:
         return replace(self, mass=self.mass.fitted(table))
 
 
-def _exact(layers: torch.Tensor, weights: Array) -> tuple[torch.Tensor, Array]:
-    """Points (text, unit, dim), and which texts have settled, all in double precision."""
-    bary = barycenter(layers.numpy(), weights, strict=False)
-    return torch.as_tensor(bary.points), bary.converged
+class _SameSize(NamedTuple):
+    """Texts of one size, their units (text, unit), and the layers of these."""
+
+    texts: Array
+    units: Array
+    where: torch.Tensor
+    layers: torch.Tensor  # (text, layer, unit, dim)
 
 
-def _mixed(layers: torch.Tensor, weights: Array) -> tuple[torch.Tensor, Array]:
-    """The same on a GPU, where only inner products and coefficients are copied to and fro.
+_Settled = Iterator[tuple[_SameSize, tuple[torch.Tensor, Array]]]
+"""Texts with the points (text, unit, dim) of their barycenters, and which have settled."""
 
-    Inner products of single precision would move points back and forth where units are close.
+
+def _same_sizes(cloud: Cloud, layers: torch.Tensor, kept: Array) -> Iterator[_SameSize]:
+    """Those of one size together, at most as many as have so many inner products."""
+    sizes, depth = np.diff(cloud.offsets), layers.shape[1]
+    for size in np.unique(sizes[kept]):
+        same = np.flatnonzero((sizes == size) & kept)
+        rows = max(1, _CELLS // (depth * int(size)) ** 2)
+        for start in range(0, len(same), rows):
+            texts = same[start : start + rows]
+            units = cloud.offsets[texts][:, None] + np.arange(size)
+            where = send_to_device(units, layers.device)
+            yield _SameSize(texts, units, where, layers[where].transpose(1, 2))
+
+
+def _exact(batches: Iterable[_SameSize], weights: Array) -> _Settled:
+    """All in double precision."""
+    for same in batches:
+        bary = barycenter(same.layers.numpy(), weights[same.units], strict=False)
+        yield same, (torch.as_tensor(bary.points), bary.converged)
+
+
+def _mixed(batches: Iterable[_SameSize], weights: Array) -> _Settled:
+    """On a GPU, where only inner products and coefficients are copied to and fro.
+
+    Those of the next texts are computed while the CPU matches the last ones. Inner products of
+    single precision would move points back and forth where units are close.
     """
-    flat = layers.flatten(1, 2).double()
-    shares, settled = barycenter_coefficients(fetch_array(flat @ flat.mT), weights)
-    return (send_to_device(shares, flat.device) @ flat).float(), settled
+
+    def match(same: _SameSize) -> tuple[_SameSize, torch.Tensor, Future[tuple[Array, Array]]]:
+        flat = same.layers.flatten(1, 2).double()
+        gram = fetch_array(flat @ flat.mT)
+        return same, flat, worker.submit(barycenter_coefficients, gram, weights[same.units])
+
+    with ThreadPoolExecutor(1) as worker:
+        for same, flat, work in read_ahead(map(match, batches)):
+            shares, settled = work.result()
+            yield same, ((send_to_device(shares, flat.device) @ flat).float(), settled)
 
 
 @dataclass(frozen=True)

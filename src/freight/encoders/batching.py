@@ -60,6 +60,11 @@ class PackedWindows(NamedTuple):
         """The number of tokens of each window."""
         return np.diff(self.offsets)
 
+    @property
+    def whole(self) -> bool:
+        """Whether every text is one window, so that no unit is in two."""
+        return len(self.owner) == int(self.owner.max(initial=-1)) + 1
+
 
 class BatchShape(NamedTuple):
     """Rows and tokens per row of an encoder batch."""

