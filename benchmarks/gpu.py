@@ -5,10 +5,11 @@
 Texts are real: the outputs and references of WMT18 where the judgement sets are at hand
 ($FREIGHT_DATA), else the sentences of the examples and of the library, rearranged; longer texts are
 neighbouring sentences joined. The vocabulary is that of the embedded encoder; the weights are
-random, of BERT-base's or MiniLM's shape. For each metric: pairs a second from text to score, the
-same for the encoder alone (the same layers, tokenized before, in plain length-sorted batches), and
-the share of each stage when every stage waits for the one before. The bert-score package is
-measured in the same run where it is installed.
+random, of BERT-base's or MiniLM's shape. For each metric: pairs a second from text to score, and
+the same for the encoder alone (the same layers, tokenized before, in plain length-sorted batches
+through `transformers`); with --shares also the share of each stage when every stage waits for the
+one before. The bert-score package, and the solvers of POT, geomloss and flash-sinkhorn on a problem
+that all of them solve, are measured in the same run where they are installed.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
+from torch import Tensor
 
 import freight
 from freight.core.metric import Metric
@@ -58,8 +61,12 @@ METRICS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 SHAPES = {"base": (12, 768), "minilm": (6, 384)}
 """Layers and dimensions; a head has 64, or 32 in MiniLM."""
-PAIRS = {27: 100_000, 150: 20_000, 400: 6_000}
+PAIRS = {27: 50_000, 150: 8_000, 400: 2_400}
 """By tokens a text, how many pairs are scored."""
+PEER_TOKENS = 2**16
+"""How many tokens a side the bert-score package is given."""
+FEWER = {27: 1, 150: 20, 400: 40}
+"""Barycenters of long texts take long: so many times fewer pairs show how long."""
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
@@ -72,19 +79,41 @@ def main() -> None:
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--shares", action="store_true", help="the share of each stage too")
+    parser.add_argument("--no-peers", action="store_true", help="none of the other packages")
     parser.add_argument("--tokenizer", help="a folder; default: the embedded encoder's")
     parser.add_argument("-o", "--output", type=Path, help="results as JSON")
     arguments = parser.parse_args()
     results: list[dict[str, Any]] = []
+    for row in measure_everything(arguments):
+        results.append(row)
+        print(describe(row), flush=True)
+        if arguments.output:
+            arguments.output.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def measure_everything(arguments: Any) -> Iterator[dict[str, Any]]:
+    """The rows of every shape and length, and of the solvers."""
     for shape in arguments.shape or SHAPES:
         with tempfile.TemporaryDirectory() as folder:
             make_encoder(Path(folder), *SHAPES[shape], arguments.tokenizer)
             for tokens in arguments.tokens or PAIRS:
-                several = measure_all(folder, shape, tokens, arguments)
-                for row in several:
-                    results.append(row)
-                    if arguments.output:
-                        arguments.output.write_text(json.dumps(results, indent=1) + "\n")
+                yield from measure_all(folder, shape, tokens, arguments)
+    if not arguments.no_peers:
+        yield from measure_solvers(arguments.device)
+
+
+def describe(row: dict[str, Any]) -> str:
+    """A row of the table as a line."""
+    if "solver" in row:
+        size, time = row["size"], row.get("milliseconds")
+        taken = f"{time:.1f} ms" if time else row["refused"]
+        return f"{row['pairs']} problems of {size} x {size}: {row['solver']}: {taken}"
+    line = f"{row['shape']:6} {row['tokens']:5} {row['metric']:28} {row['pairs_per_second']:9,.0f}"
+    if "encoder_alone" in row:
+        line += f" pairs/s, encoder alone {row['encoder_alone']:9,.0f}: {row['share']:.2f}"
+    shares = row.get("shares", {}).items()
+    return line + "".join(f", {stage} {share:.0%}" for stage, share in shares)
 
 
 def measure_all(folder: str, shape: str, tokens: int, arguments: Any) -> Iterator[dict[str, Any]]:
@@ -92,8 +121,6 @@ def measure_all(folder: str, shape: str, tokens: int, arguments: Any) -> Iterato
     device, dtype = arguments.device, getattr(torch, arguments.dtype)
     pairs = text_pairs(tokens, min(PAIRS[tokens], arguments.pairs or 10**9))
     encoder: Any = freight.encoder(folder, dtype=arguments.dtype, device=device)
-    library: Any = transformers
-    model = library.AutoModel.from_pretrained(folder, dtype=dtype).to(device).eval()
     tokenized = encoder._tokenizer([text for pair in pairs for text in pair])
     fitting = np.diff(tokenized.offsets).reshape(-1, 2).max(axis=1) <= 512
     pairs = [pair for pair, fits in zip(pairs, fitting, strict=True) if fits]
@@ -101,51 +128,123 @@ def measure_all(folder: str, shape: str, tokens: int, arguments: Any) -> Iterato
     tokenized = encoder._tokenizer([text for pair in pairs for text in pair])
     mean = len(tokenized.ids) / len(tokenized.texts)
     about = {"shape": shape, "tokens": round(mean, 1), "pairs": len(pairs)}
-    print(f"{shape}, {arguments.dtype}, {len(pairs):,} pairs, {mean:.1f} tokens a text", flush=True)
+    alone: dict[int, float] = {}
     for name in arguments.metric or METRICS:
         kind, settings = METRICS[name]
         metric = freight.load(kind, encoder=encoder, **settings)
-        row = measure(metric, partial(plain, model, tokenized), hyps, refs, arguments.rounds)
-        shares = ", ".join(f"{stage} {share:.0%}" for stage, share in row["shares"].items())
-        ratio = row["pairs_per_second"] / row["encoder_alone"]
-        print(
-            f"{name:16} {row['pairs_per_second']:9,.0f} pairs/s, encoder alone"
-            f" {row['encoder_alone']:9,.0f}: {ratio:.2f} ({shares})",
-            flush=True,
-        )
-        yield {**about, "metric": name, **row}
-    if find_spec("bert_score"):
+        if metric.needs_fitting:
+            metric = metric.fit(refs, hyps)
+        (part,) = metric.parts
+        top = max(part.layers)
+        if top not in alone:
+            model = first_layers(folder, top, dtype).to(device)
+            plain(model, tokenized, [top], len(pairs) // 2)
+            alone[top] = best_rate(
+                partial(plain, model, tokenized, [top], 2 * len(pairs)), len(pairs), arguments
+            )
+        fewer = FEWER[tokens] if kind == "bary-score" else 1
+        segments = [(hyp, (ref,)) for hyp, ref in pairs[: len(pairs) // fewer]]
+        score(metric, segments[: len(segments) // 2])
+        rate = best_rate(partial(score, metric, segments), len(segments), arguments)
+        row: dict[str, Any] = {**about, "metric": name, "layers": top, "pairs_per_second": rate}
+        row |= {"encoder_alone": alone[top], "share": rate / alone[top]}
+        yield row | ({"shares": split(part, segments)} if arguments.shares else {})
+    if find_spec("bert_score") and not arguments.no_peers:
         layer = 2 * SHAPES[shape][0] // 3
-        for precision, rate in peer(folder, layer, hyps[:4096], refs[:4096], device).items():
-            print(f"bert-score's package, {precision}: {rate:,.0f} pairs/s", flush=True)
+        count = PEER_TOKENS // tokens
+        for precision, rate in peer(folder, layer, hyps[:count], refs[:count], device).items():
             yield {**about, "metric": f"bert-score package, {precision}", "pairs_per_second": rate}
 
 
-def measure(
-    metric: PipelineScorer,
-    encode: Callable[[Sequence[int], int], None],
-    hyps: Sequence[str],
-    refs: Sequence[str],
-    rounds: int,
-) -> dict[str, Any]:
-    """One metric and its encoder, in turns, the best of each; the first turn warms up."""
-    if metric.needs_fitting:
-        metric = metric.fit(refs, hyps)
-    (part,) = metric.parts
-    alone, ours = [], []
-    for turn in range(rounds + 1):
-        count = len(hyps) if turn else len(hyps) // 4
-        segments = [(hyp, (ref,)) for hyp, ref in zip(hyps[:count], refs[:count], strict=True)]
+def first_layers(folder: str, count: int, dtype: torch.dtype) -> Any:
+    """The model with no more layers than these, so that nothing has to stop it."""
+    library: Any = transformers
+    return library.AutoModel.from_pretrained(folder, num_hidden_layers=count, dtype=dtype).eval()
+
+
+def best_rate(work: Callable[[], None], count: int, arguments: Any) -> float:
+    """How many a second, in the best of some rounds."""
+    rates = []
+    for _ in range(arguments.rounds):
         started = time.perf_counter()
-        encode(part.layers, 2 * count)
-        middle = time.perf_counter()
-        done = sum(len(result) for (result,) in score_stream([metric], segments))
-        ended = time.perf_counter()
-        if turn:
-            alone.append(count / (middle - started))
-            ours.append(done / (ended - middle))
-    shares = split(part, segments)
-    return {"pairs_per_second": max(ours), "encoder_alone": max(alone), "shares": shares}
+        work()
+        rates.append(count / (time.perf_counter() - started))
+    return max(rates)
+
+
+def score(metric: PipelineScorer, segments: Sequence[Segment]) -> None:
+    """From texts to scores, of which none is kept."""
+    for (result,) in score_stream([metric], segments):
+        assert np.isfinite(result[result.columns[0].name]).any()
+
+
+def measure_solvers(device: str) -> Iterator[dict[str, Any]]:
+    """Milliseconds for a batch of balanced entropic problems between unit vectors."""
+    for pairs, size in ((4096, 32), (512, 160)):
+        torch.manual_seed(0)
+        hyp, ref = (
+            torch.nn.functional.normalize(torch.randn(pairs, size, 64, device=device), dim=-1)
+            for _ in range(2)
+        )
+        for solver, prepare in SOLVERS.items():
+            row = {"pairs": pairs, "size": size, "solver": solver}
+            try:
+                solve = prepare(hyp, ref)
+                solve()
+                torch.cuda.synchronize()
+                started = time.perf_counter()
+                solve()
+                torch.cuda.synchronize()
+                yield row | {"milliseconds": 1e3 * (time.perf_counter() - started)}
+            except Exception as error:  # each package refuses in its own way
+                yield row | {"refused": f"{type(error).__name__}: {error}"[:200]}
+
+
+EPSILON = 0.05
+
+
+def _ours(problem: freight.Problem, hyp: Tensor, ref: Tensor) -> Callable[[], Any]:
+    mass = torch.full(hyp.shape[:2], 1.0 / hyp.shape[1], device=hyp.device).double()
+    cost = (1.0 - hyp @ ref.mT).double()
+    return lambda: freight.solve(problem, cost, mass, mass, strict=False)
+
+
+def _pot(hyp: Tensor, ref: Tensor) -> Callable[[], Any]:
+    from ot.batch import solve_batch
+
+    mass = torch.full(hyp.shape[:2], 1.0 / hyp.shape[1], device=hyp.device).double()
+    cost = (1.0 - hyp @ ref.mT).double()
+    return lambda: solve_batch(cost, EPSILON, mass, mass, tol=1e-9, grad="detach")
+
+
+def _geomloss(hyp: Tensor, ref: Tensor) -> Callable[[], Any]:
+    loss = import_module("geomloss").SamplesLoss(
+        "sinkhorn", p=2, blur=EPSILON**0.5, scaling=0.9, debias=False
+    )
+    return lambda: loss(hyp, ref)
+
+
+def _flash(hyp: Tensor, ref: Tensor) -> Callable[[], Any]:
+    loss = import_module("flash_sinkhorn").SamplesLoss(
+        "sinkhorn", blur=EPSILON**0.5, scaling=0.9, half_cost=True
+    )
+    return lambda: loss(hyp, ref)
+
+
+SOLVERS: dict[str, Callable[[Tensor, Tensor], Callable[[], Any]]] = {
+    "freight, balanced": partial(_ours, freight.Problem(epsilon=EPSILON)),
+    "POT, ot.batch": _pot,
+    "geomloss": _geomloss,
+    "flash-sinkhorn": _flash,
+    "freight, KL-relaxed (0.23, 0.31), epsilon 0.009": partial(
+        _ours, freight.Problem(0.23, 0.31, 0.009)
+    ),
+}
+"""Half the squared distance of unit vectors is 1 - their cosine, so that all have the same costs.
+
+geomloss and flash-sinkhorn do a number of steps that `scaling` sets; the others stop at a tolerance
+of 1e-9.
+"""
 
 
 def split(metric: Metric, segments: Sequence[Segment], most: int = 16384) -> dict[str, float]:

@@ -18,6 +18,8 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks/results"
 WIDTH = 110
 """Of generated sentences."""
+BAR = 24
+"""How many characters the longest bar has."""
 
 
 ENCODER = "embedded"
@@ -134,9 +136,26 @@ def speed() -> str:
     return "\n".join(lines)
 
 
+def gpu() -> str:
+    """Pairs per second on a GPU of all that was measured, each with a bar."""
+    rows = [row for row in _read("gpu")["rows"] if "metric" in row]
+    fastest = max(max(row["pairs_per_second"], row.get("encoder_alone", 0)) for row in rows)
+    lines = ["| metric | pairs per second | | encoder alone | share of it |"]
+    lines.append("| --- | ---: | --- | ---: | ---: |")
+    for row in rows:
+        name, rate = row["metric"], row["pairs_per_second"]
+        shown = name if "package" in name else f"`{name}`".replace(", IDF`", "` with IDF")
+        alone = f"{row['encoder_alone']:,}" if "encoder_alone" in row else "–"
+        share = f"{row['share']:.2f}" if "share" in row else "–"
+        bar = "█" * max(1, round(BAR * rate / fastest))
+        lines.append(f"| {shown} | {rate:,} | {bar} | {alone} | {share} |")
+    return "\n".join(lines)
+
+
 TABLES: dict[str, Callable[..., str]] = {
     "agreement": agreement,
     "speed": speed,
+    "gpu": gpu,
     "metrics": metric_tables.metrics,
     "index": metric_tables.index,
     "leaders": leaders,
@@ -148,6 +167,7 @@ TABLES: dict[str, Callable[..., str]] = {
 PAGES = [
     ROOT / "README.md",
     ROOT / "docs/choosing.md",
+    ROOT / "docs/gpu.md",
     *sorted((ROOT / "docs/metrics").glob("*.md")),
 ]
 """The pages that have generated tables."""
