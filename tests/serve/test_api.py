@@ -477,7 +477,7 @@ def test_an_adapter_is_offered_by_its_name_and_changes_scores(tiny_model: Path) 
             {"name": "freight", "adapter": "mine", "settings": {"greedy": 0.9}},
         ]
         answers = ask(client, pairs=PAIRS, metrics=metrics)["metrics"]
-        hyps, refs = [one["hyp"] for one in PAIRS], [one["refs"] for one in PAIRS]
+        hyps, refs = [str(one["hyp"]) for one in PAIRS], [one["refs"] for one in PAIRS]
         scores = [one["scores"]["score"][0] for one in answers]
         expected = [
             freight.load("freight", encoder=str(tiny_model), **more).score(hyps, refs)["score"][0]
