@@ -37,6 +37,7 @@ notebooks: .venv/ready-dev
 	$(BIN)/python docs/_site/executing.py notebooks/*.ipynb
 
 bench: .venv/ready-dev
+	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/solvers.py
 	$(BIN)/python benchmarks/text.py
 	$(BIN)/python benchmarks/words.py
