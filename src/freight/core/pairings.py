@@ -106,21 +106,24 @@ class OmitsSharedMass(Protocol):
         ...
 
 
-def side_by_side(hyp: Measures, ref: Measures, index: Array) -> Iterator[Pairs]:
+def side_by_side(
+    hyp: Measures, ref: Measures, index: Array, step: int = STEP, fill: bool = True
+) -> Iterator[Pairs]:
     """Gather the pairs of an index (pair, 2) batch by batch; rows past the last are dummies.
 
     Both sides are padded to the longer one rounded up, and every shape has its number of rows; a
     pair with a very long side is alone in its batch, and padded to the lengths of its own sides.
+    Without `fill` there are no dummies, and a pair's bits depend on its batch.
     """
     sizes = np.diff(hyp.offsets)[index[:, 0]], np.diff(ref.offsets)[index[:, 1]]
     limits = (GPU_CELLS, GPU_UNITS) if hyp.points.is_cuda else (CELLS, CELLS)
-    for width, rows, which in buckets(np.maximum(*sizes), STEP, *limits):
+    for width, rows, which in buckets(np.maximum(*sizes), step, *limits):
         widths = [width, width]
         if width > WIDE:
             widths = [int(_rounded_up(size[which[0]], STEP)) for size in sizes]
         check_cells(*widths)
         sides = [
-            _gather(measures, index[which, side], widths[side], rows)
+            _gather(measures, index[which, side], widths[side], rows if fill else len(which))
             for side, measures in enumerate((hyp, ref))
         ]
         points, weights, counts, units = zip(*sides, strict=True)

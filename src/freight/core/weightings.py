@@ -22,6 +22,7 @@ from freight.core.flags import Flag, FlagKind
 from freight.core.idf import Frequencies, Idf
 from freight.core.types import Cloud, Encoder, Kind, Measures, NestedMeasures
 from freight.core.units import sentence_of, tokens
+from freight.encoders import without_adapter
 from freight.errors import InvalidInput
 from freight.transport.barycenters import barycenter, barycenter_coefficients
 from freight.transport.devices import has_kernels, read_ahead, vectors_on_device
@@ -73,7 +74,8 @@ class Standardised:
     proportional to the mean of the layers' lengths. Mean and spread of every
     dimension come from the bundled sentences, so that they are the encoder's own and a score
     depends on nothing but its two texts. The sentences are dense in names: an origin among names
-    sets other words apart best.
+    sets other words apart best. They are those of the untrained encoder where it has an adapter,
+    which was fitted with these.
     """
 
     encoder: Encoder
@@ -98,7 +100,8 @@ class Standardised:
 
     @cached_property
     def _moments(self) -> tuple[torch.Tensor, torch.Tensor]:
-        points = tokens(self.encoder.encode(sentences(), self.layers)).layers.double()
+        untrained = without_adapter(self.encoder)
+        points = tokens(untrained.encode(sentences(), self.layers)).layers.double()
         spread = points.std(dim=0, correction=0)
         floor = _LEAST * spread.mean(dim=-1, keepdim=True).clamp(min=torch.finfo(spread.dtype).tiny)
         return points.mean(dim=0).float(), torch.maximum(spread, floor).float()

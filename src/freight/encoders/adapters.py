@@ -37,7 +37,7 @@ _KEY = "freight"
 OF_METRIC = "metric."
 """How the names of tensors begin that belong to the metric, not to the encoder."""
 
-_LEFT, _RIGHT = ".a", ".b"
+LEFT, RIGHT = ".a", ".b"
 """The endings of the two factors of a difference of low rank."""
 
 _NAME = re.compile(r"[\w.-]{1,60}", re.ASCII)
@@ -120,10 +120,10 @@ class Adapter:
         for name, tensor in self.tensors.items():
             if name.startswith(OF_METRIC):
                 continue
-            stem, other = name.removesuffix(_LEFT), f"{name.removesuffix(_LEFT)}{_RIGHT}"
+            stem, other = name.removesuffix(LEFT), f"{name.removesuffix(LEFT)}{RIGHT}"
             if stem != name and other in self.tensors:
                 yield stem, self.strength * (tensor.float() @ self.tensors[other].float())
-            elif not (name.endswith(_RIGHT) and f"{name[:-2]}{_LEFT}" in self.tensors):
+            elif not (name.endswith(RIGHT) and f"{name[:-2]}{LEFT}" in self.tensors):
                 yield name, self.strength * tensor.float()
 
     @torch.no_grad()

@@ -69,6 +69,19 @@ class Tokens:
     kind: Array
     places: UnitSpans
 
+    def only(self, chosen: Array) -> Tokens:
+        """The tokens of these texts, by their numbers."""
+        sizes = np.diff(self.offsets)[chosen]
+        units = ranges(self.offsets[chosen], sizes)
+        return Tokens(
+            tuple(self.texts[k] for k in chosen),
+            np.concatenate(([0], np.cumsum(sizes))),
+            self.ids[units],
+            self.unit_ids[units],
+            self.kind[units],
+            self.places.at(units),
+        )
+
     def cloud(self, layers: torch.Tensor, windowed: Array, halved: Array) -> Cloud:
         """The cloud of these tokens with the vectors (unit, layer, dim)."""
         return Cloud(

@@ -352,8 +352,7 @@ class _Stop(Exception):
     """Raised inside the model at the highest layer that is wanted."""
 
 
-@torch.inference_mode()
-def hidden_states(model: Any, inputs: Mapping[str, Any], layers: Sequence[int]) -> Tensor:
+def differentiable_states(model: Any, inputs: Mapping[str, Any], layers: Sequence[int]) -> Tensor:
     """The states (layer, row, token, dim) of these layers; 0 is the input of the first one.
 
     Layers above the highest one wanted are not run. The last state is taken from the model's own
@@ -375,6 +374,9 @@ def hidden_states(model: Any, inputs: Mapping[str, Any], layers: Sequence[int]) 
             hooks.callback(handle.remove)
         model(**inputs)
     return torch.stack([inputs_of[layer] for layer in layers])
+
+
+hidden_states = torch.inference_mode()(differentiable_states)
 
 
 def _capture_input(inputs_of: dict[int, Tensor], layer: int, top: int) -> Any:

@@ -8,19 +8,27 @@ from freight.learn.word_vectors import WordVectors, cooccurrence, word2vec
 
 if TYPE_CHECKING:
     from freight.encoders.adapters import Adapter, read_adapter
+    from freight.learn.fitting import Fit, fit
 
 __all__ = [
     "Adapter",
+    "Fit",
     "PackedCorpus",
     "WordVectors",
     "cooccurrence",
+    "fit",
     "pack_texts",
     "read_adapter",
     "read_corpus",
     "word2vec",
 ]
 
-_HOMES = {"Adapter": "freight.encoders.adapters", "read_adapter": "freight.encoders.adapters"}
+_HOMES = {
+    "Adapter": "freight.encoders.adapters",
+    "Fit": "freight.learn.fitting",
+    "fit": "freight.learn.fitting",
+    "read_adapter": "freight.encoders.adapters",
+}
 """Of what needs torch, which word vectors do not."""
 
 

@@ -1,0 +1,427 @@
+"""Fit the metric `freight` to human ratings and preferences, through its own transport plans.
+
+A part of the segments is held out: one half of it decides when to stop and how strong the adapter
+is, on the other the fitted metric is compared with the untrained one. What is fitted are small
+differences to the encoder (`TrainableMetric`), and they start at zero.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import os
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from freight.core.metric import Metric
+from freight.data.judgements import Judgements
+from freight.data.output import write_whole
+from freight.encoders.adapters import RIGHT, Adapter
+from freight.errors import InvalidInput
+from freight.judge.tuning import set_digest
+from freight.learn.trainable import (
+    LEAST_RATINGS,
+    USES,
+    Differences,
+    SetGain,
+    TrainableMetric,
+    TrainingPart,
+    check_enough,
+    combined_p,
+    count_judgements,
+    held_out_share,
+    keep_criteria,
+)
+from freight.transport.types import Array
+
+__all__ = [
+    "CHECKPOINT",
+    "LEAST_RATINGS",
+    "Fit",
+    "Recipe",
+    "SetGain",
+    "TrainingEvent",
+    "fit",
+    "provenance",
+]
+
+CHECKPOINT = "training.pt"
+_LEVEL = 0.05
+_WARM_UP = 20
+_LOOK_ROWS = 300
+"""So many rows of a set, at most, are looked at during training."""
+_SCORED_TOKENS = 2**17
+_STRENGTHS = (0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How differences are fitted; the defaults were chosen on sets that were held out.
+
+    A step takes `rows` rows out of `parts` sets, drawn by the root of their sizes. `average` is the
+    share of the past in the moving average of the differences, which is what is kept. The held-out
+    part is looked at `looks` times; training ends after `patience` looks without a gain.
+    """
+
+    epochs: float = 1.0
+    least_steps: int = 40
+    rows: int = 512
+    parts: int = 4
+    rank: int = 2
+    rate: float = 1e-3
+    average: float = 0.98
+    looks: int = 6
+    patience: int = 3
+
+
+class TrainingEvent(NamedTuple):
+    """One step: its loss and, where the held-out part was looked at, the mean agreement there."""
+
+    step: int
+    steps: int
+    loss: float
+    agreement: float | None
+    untrained: float
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What was fitted: the adapter, or None where it gained nothing on what was held out."""
+
+    adapter: Adapter | None
+    strength: float
+    sets: tuple[SetGain, ...]
+    curve: tuple[TrainingEvent, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def p(self) -> float:
+        """The probability of such gains on all sets together if there were none."""
+        return combined_p(self.sets)
+
+
+def fit(
+    sets: Judgements | Sequence[Judgements],
+    metric: Metric | None = None,
+    *,
+    humans: Sequence[str] | None = None,
+    weights: str | None = "ratings",
+    seed: int = 0,
+    epochs: float | None = None,
+    strength: float | None = None,
+    folder: str | Path | None = None,
+    progress: Callable[[TrainingEvent], None] | None = None,
+    recipe: Recipe | None = None,
+) -> Fit:
+    """Fit `metric`, by default `freight`, to judgement sets; every language pair is a set.
+
+    `humans` names the criteria, by default all, which count the same; `weights` is the criterion
+    that says how many raters stand behind a row. Without a `strength` the best one on the held-out
+    part is taken. `folder` keeps a checkpoint, from which the same call goes on with the same
+    result. Results are the same bits on the same device.
+    """
+    given = [sets] if isinstance(sets, Judgements) else list(sets)
+    if metric is None:
+        from freight.metrics import load
+
+        metric = cast(Metric, load("freight"))
+    recipe = recipe or Recipe()
+    recipe = recipe if epochs is None else replace(recipe, epochs=epochs)
+    named = [keep_criteria(one, humans, weights) for one in given]
+    shares = held_out_share(sum(map(count_judgements, named)))
+    texts: dict[str, int] = {}
+    parts = [
+        TrainingPart.of(judged, texts, weights, shares, seed)
+        for one in named
+        for judged in one.split()
+    ]
+    check_enough(parts)
+    with _deterministic():
+        trainable = TrainableMetric(metric, list(texts), recipe.rank, seed)
+        training = _Training(trainable, parts, recipe, seed)
+        checkpoint = None if folder is None else Path(folder) / CHECKPOINT
+        curve = training.run(checkpoint, _key(named, metric, recipe, seed), progress)
+        chosen = training.choose_strength() if strength is None else float(strength)
+        gains = training.test(chosen)
+    if checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)
+    gained = chosen > 0 and combined_p(gains) < _LEVEL
+    adapter = None
+    if gained:
+        adapter = training.adapter(
+            _adapter_name(folder), chosen, provenance(named, recipe, seed, gains)
+        )
+    return Fit(adapter, chosen, gains, curve, _notes(parts, gains, gained))
+
+
+def _adapter_name(folder: str | Path | None) -> str:
+    name = Path(folder).name if folder is not None else ""
+    valid = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    return name[:60] if valid else "adapter"
+
+
+def _key(sets: Sequence[Judgements], metric: Metric, recipe: Recipe, seed: int) -> str:
+    """A hash of all that a training depends on."""
+    said = [set_digest(one) for one in sets], metric.signature, asdict(recipe), seed
+    return hashlib.sha256(repr(said).encode()).hexdigest()
+
+
+def provenance(
+    sets: Sequence[Judgements], recipe: Recipe, seed: int, gains: Sequence[SetGain]
+) -> dict[str, Any]:
+    """What an adapter says of its origin."""
+    data = [
+        {"name": one.name, "rows": count_judgements(one), "sha256": set_digest(one)} for one in sets
+    ]
+    figures = [gain._asdict() for gain in gains]
+    return {
+        "data": data, "seed": seed, "recipe": asdict(recipe), "held_out": figures,
+        "freight": version("freight"), "torch": torch.__version__,
+    }  # fmt: skip
+
+
+def _notes(
+    parts: Sequence[TrainingPart], gains: Sequence[SetGain], gained: bool
+) -> tuple[str, ...]:
+    shares = ", ".join(f"{sum(len(p.rows[use]) for p in parts):,} to {use}" for use in USES[::-1])
+    said = f"shared out by reference: {shares}"
+    p = combined_p(gains)
+    verdict = "better than" if gained else "no better than"
+    return said, f"on what was held out {verdict} untrained (p = {p:.2g}, all sets together)"
+
+
+@contextmanager
+def _deterministic() -> Iterator[None]:
+    """Have torch take the operations whose bits do not change from run to run."""
+    before = torch.are_deterministic_algorithms_enabled()
+    warned = torch.is_deterministic_algorithms_warn_only_enabled()
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warned)
+
+
+class _Training:
+    """The state of a training run: differences, their average, the optimizer, the best so far."""
+
+    def __init__(
+        self, trainable: TrainableMetric, parts: Sequence[TrainingPart], recipe: Recipe, seed: int
+    ) -> None:
+        self.trainable, self.parts, self.recipe = trainable, list(parts), recipe
+        self.learned = [part for part in parts if len(part.rows["train"]) > 3]
+        rows = sum(len(part.rows["train"]) for part in self.learned)
+        self.steps = max(recipe.least_steps, math.ceil(recipe.epochs * rows / recipe.rows))
+        self.rng = np.random.default_rng(seed)
+        self.best, self.average = self._copy(), self._copy()
+        self.best_agreement = -math.inf
+        self.curve: list[TrainingEvent] = []
+        self.optimizer = torch.optim.AdamW(
+            list(trainable.differences.values()), recipe.rate, betas=(0.9, 0.98), weight_decay=0.0
+        )
+        self._looked = [self._look_rows(part) for part in self.parts]
+        self.untrained = self._look()
+
+    def run(
+        self, checkpoint: Path | None, key: str, progress: Callable[[TrainingEvent], None] | None
+    ) -> tuple[TrainingEvent, ...]:
+        """Take all steps, or stop early; then the best differences are those of the metric."""
+        if checkpoint is not None and checkpoint.exists():
+            self._resume(checkpoint, key)
+        every = max(1, self.steps // self.recipe.looks)
+        while len(self.curve) < self.steps and not self._is_over():
+            step = len(self.curve)
+            loss = self._step(step)
+            agreement = None
+            if (step + 1) % every == 0 or step + 1 == self.steps:
+                agreement = self._look_at(self.average)
+                if agreement > self.best_agreement:
+                    self.best_agreement = agreement
+                    self.best = {name: x.clone() for name, x in self.average.items()}
+            event = TrainingEvent(step + 1, self.steps, loss, agreement, self.untrained)
+            self.curve.append(event)
+            if agreement is not None and checkpoint is not None:
+                self._save(checkpoint, key)
+            if progress:
+                progress(event)
+        self._set(self.best)
+        return tuple(self.curve)
+
+    def choose_strength(self) -> float:
+        """The strength that agrees best on the rows to stop by; 0 where none gains anything."""
+        values = {0.0: self.untrained}
+        for strength in _STRENGTHS:
+            values[strength] = self._look_at(_scaled(self.best, strength))
+        self._set(self.best)
+        return max(values, key=lambda strength: (values[strength], -strength))
+
+    def test(self, strength: float) -> tuple[SetGain, ...]:
+        """Untrained and fitted on the rows that nothing was chosen by."""
+        gains: list[SetGain] = []
+        for part in self.parts:
+            if len(part.rows["test"]) < 4:
+                continue
+            rows = part.texts_of(part.rows["test"])
+            scores = []
+            for factor in (0.0, strength):
+                self._set(_scaled(self.best, factor))
+                scores.append(self._score(part, rows))
+            gains += part.gains(*scores)
+        self._set(self.best)
+        return tuple(gains)
+
+    def adapter(self, name: str, strength: float, origin: dict[str, Any]) -> Adapter:
+        """The best differences as an adapter of full strength."""
+        encoder = self.trainable.encoder
+        return Adapter(
+            name=name,
+            metric=self.trainable.metric.name,
+            encoder=encoder.name,
+            weights=encoder.weights_hash,
+            tensors=_scaled(self.best, strength),
+            provenance={**origin, "strength": strength},
+        )
+
+    def _step(self, step: int) -> float:
+        """One step of the optimizer on rows of some sets."""
+        recipe = self.recipe
+        warm = min(1.0, (step + 1) / min(_WARM_UP, self.steps))
+        pace = warm * (0.02 + 0.49 * (1.0 + math.cos(math.pi * step / self.steps)))
+        for group in self.optimizer.param_groups:
+            group["lr"] = recipe.rate * pace
+        sizes = np.array([len(part.rows["train"]) for part in self.learned])
+        odds = np.sqrt(sizes) / np.sqrt(sizes).sum()
+        drawn = self.rng.choice(len(sizes), recipe.parts, p=odds)
+        chosen = [
+            np.sort(
+                self.rng.choice(
+                    self.learned[k].rows["train"],
+                    min(recipe.rows // recipe.parts, sizes[k]),
+                    replace=False,
+                )
+            )
+            for k in drawn
+        ]
+        parts = [self.learned[k] for k in drawn]
+        rows = [part.texts_of(some) for part, some in zip(parts, chosen, strict=True)]
+        scores = self._scores(parts, rows)
+        losses = [
+            part.loss(own, texts, some)
+            for part, own, texts, some in zip(parts, scores, rows, chosen, strict=True)
+        ]
+        loss = torch.stack(losses).mean()
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(list(self.trainable.differences.values()), 1.0)
+        self.optimizer.step()
+        past = min(recipe.average, (step + 1) / (step + 10))
+        with torch.no_grad():
+            for name, value in self.trainable.differences.items():
+                self.average[name].lerp_(value, 1.0 - past)
+        return float(loss.detach())
+
+    def _scores(self, parts: Sequence[TrainingPart], rows: Sequence[Array]) -> list[Tensor]:
+        """The scores of rows of several sets, encoded together."""
+        both = [part.pairs(some) for part, some in zip(parts, rows, strict=True)]
+        starts = np.cumsum([0, *map(len, rows)])
+        owner = np.concatenate([own + at for (_, own), at in zip(both, starts, strict=False)])
+        pairs = np.concatenate([pairs for pairs, _ in both])
+        scores = self.trainable.scores(pairs, owner, int(starts[-1]))
+        return list(torch.split(scores, [len(some) for some in rows]))
+
+    @torch.no_grad()
+    def _score(self, part: TrainingPart, rows: Array) -> Array:
+        """Scores of these rows of a set, nan elsewhere."""
+        lengths = self.trainable.lengths
+        longest = np.array([lengths[[part.hyp[k], *part.refs[k]]].sum() for k in rows])
+        order = np.argsort(longest, kind="stable")
+        budget = _SCORED_TOKENS if self.trainable.device.type == "cuda" else _SCORED_TOKENS // 32
+        group = np.cumsum(longest[order]) // budget
+        scores = np.full(len(part.judged), np.nan)
+        for k in np.unique(group):
+            some = rows[order[group == k]]
+            scores[some] = self._scores([part], [some])[0].double().cpu().numpy()
+        return scores
+
+    def _look_rows(self, part: TrainingPart) -> Array:
+        chosen = part.rows["stop"]
+        if len(chosen) > _LOOK_ROWS:
+            chosen = chosen[np.linspace(0, len(chosen) - 1, _LOOK_ROWS).astype(int)]
+        return chosen
+
+    def _look(self) -> float:
+        """The mean agreement with the rows to stop by."""
+        values = [
+            part.agreement(self._score(part, part.texts_of(chosen)), chosen)
+            for part, chosen in zip(self.parts, self._looked, strict=True)
+            if len(chosen) > 3
+        ]
+        return float(np.nanmean(values))
+
+    def _look_at(self, differences: Differences) -> float:
+        kept = self._copy()
+        self._set(differences)
+        agreement = self._look()
+        self._set(kept)
+        return agreement
+
+    def _is_over(self) -> bool:
+        """Whether the last looks have all been worse than one before."""
+        seen = [event.agreement for event in self.curve if event.agreement is not None]
+        late = seen[-self.recipe.patience :]
+        return len(seen) > self.recipe.patience and max(late) < self.best_agreement
+
+    def _copy(self) -> Differences:
+        return {name: x.detach().clone() for name, x in self.trainable.differences.items()}
+
+    @torch.no_grad()
+    def _set(self, differences: Differences) -> None:
+        for name, value in differences.items():
+            self.trainable.differences[name].copy_(value)
+
+    def _save(self, path: Path, key: str) -> None:
+        state = {
+            "key": key, "differences": self._copy(), "average": self.average, "best": self.best,
+            "best_agreement": self.best_agreement, "optimizer": self.optimizer.state_dict(),
+            "rng": self.rng.bit_generator.state, "curve": [tuple(event) for event in self.curve],
+        }  # fmt: skip
+        stream = io.BytesIO()
+        torch.save(state, stream)
+        write_whole(path, stream.getvalue())
+
+    def _resume(self, path: Path, key: str) -> None:
+        try:
+            state = torch.load(path, map_location=self.trainable.device, weights_only=True)
+            same = state["key"] == key
+        except (OSError, RuntimeError, KeyError, pickle.UnpicklingError, EOFError):
+            raise InvalidInput(f"{path} is no checkpoint of a training; remove it") from None
+        if not same:
+            raise InvalidInput(
+                f"{path} is the checkpoint of a training on other data or with other settings;"
+                " remove it, or give another folder"
+            )
+        self._set(state["differences"])
+        self.average, self.best = state["average"], state["best"]
+        self.best_agreement = state["best_agreement"]
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.rng.bit_generator.state = state["rng"]
+        self.curve = [TrainingEvent(*event) for event in state["curve"]]
+
+
+def _scaled(differences: Differences, strength: float) -> Differences:
+    """The same differences at another strength, of low rank by one of their factors."""
+    return {
+        name: value if name.endswith(RIGHT) else value * strength
+        for name, value in differences.items()
+    }

@@ -1,0 +1,428 @@
+"""What is fitted, and to what: the metric as a differentiable function, and judgements as numbers.
+
+Units, masses, costs, problems and read-out are those of the metric `freight` itself; only the
+parameters of its encoder are replaced by ones with gradients. Plans are not differentiated: by the
+envelope theorem the derivative of what the best plan costs, with respect to the cost, is the plan.
+Judgements are shared out by their reference's text, so that a segment is in one share only,
+whichever sets it turns up in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy import stats
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.functional import softplus
+
+from freight.core.metric import Metric
+from freight.core.pairings import STEP, side_by_side
+from freight.core.readouts import LazyAndGreedy
+from freight.core.types import Cloud, Pairs
+from freight.data.judgements import Judgements
+from freight.encoders import adapter_of
+from freight.encoders.adapters import LEFT, RIGHT
+from freight.encoders.batching import (
+    BatchShape,
+    PackedWindows,
+    make_padded_batch,
+    split_into_windows,
+)
+from freight.encoders.transformer import Transformer, differentiable_states
+from freight.errors import InvalidInput
+from freight.judge.correlation import Correlation
+from freight.judge.levels import Statistic, estimate
+from freight.judge.pairwise import Preferences
+from freight.judge.significance import permutation_p_values, williams_p_values
+from freight.transport.solvers import solve
+from freight.transport.types import Array, send_to_device
+
+_INNER = "model."
+"""How the names of the model's parameters begin in the module around it."""
+
+_IDLE = ("key.bias", ".k.bias")
+"""What adds the same to all that a token attends to changes nothing."""
+
+_MOST_NUMBERS = 135_000
+"""In an adapter of 300 kB."""
+
+_TOLERANCE = 1e-5
+"""Of the plans: as close as the loss of a step can tell."""
+
+Differences = dict[str, Tensor]
+"""By the names that they have in an adapter."""
+
+
+class TrainableMetric:
+    """The metric with differences to its encoder's parameters: leaves of the graph, 0 at first.
+
+    All biases and layer norms below the highest layer that the metric needs are trained, and
+    matrices by differences of low `rank`, from the top down, as many as one file has room for.
+    """
+
+    def __init__(self, metric: Metric, texts: Sequence[str], rank: int = 0, seed: int = 0) -> None:
+        encoder = metric.encoder
+        if not isinstance(encoder, Transformer) or not isinstance(metric.readout, LazyAndGreedy):
+            raise InvalidInput(
+                f"{metric.name} on {encoder.identity} cannot be trained; take freight on a"
+                " transformer"
+            )
+        if adapter_of(encoder) is not None:
+            raise InvalidInput("the encoder has an adapter already; train without one")
+        self.metric, self.encoder = metric, encoder
+        self.device = encoder.torch_device
+        self._model = _Model(encoder._model)
+        self._tokens = encoder.prepare(list(texts))
+        self._budget = 2**16 if self.device.type == "cuda" else 2**10
+        self._base = dict(encoder._model.named_parameters())
+        self.differences = self._fresh(rank, seed)
+
+    @property
+    def lengths(self) -> Array:
+        """The number of tokens of each text."""
+        return np.diff(self._tokens.offsets)
+
+    def scores(self, pairs: Array, owner: Array, rows: int) -> Tensor:
+        """The score of each row: of its pairs (pair, 2) of text numbers, the best one."""
+        distinct, index = np.unique(pairs, return_inverse=True)
+        cloud = self._encode(distinct)
+        measures = self.metric.weighting(self.metric.units(cloud))
+        # On a GPU few batches are solved faster than narrow ones.
+        step = 64 if self.device.type == "cuda" else STEP
+        pairing = side_by_side(measures, measures, index.reshape(-1, 2), step, fill=False)
+        batches = list(pairing)
+        order = np.argsort(np.concatenate([batch.which for batch in batches]))
+        distances = torch.cat([self._distances(batch) for batch in batches])
+        scores = (-distances[send_to_device(order, self.device)].clamp(min=0.0)).exp()
+        if rows == len(pairs):
+            return scores
+        best = scores.new_zeros(rows)
+        where = send_to_device(owner, self.device)
+        return best.scatter_reduce(0, where, scores, "amax", include_self=False)
+
+    def _fresh(self, rank: int, seed: int) -> Differences:
+        used = {n: x for n, x in self._base.items() if self._is_used(n) and not n.endswith(_IDLE)}
+        fresh = {name: torch.zeros(x.shape) for name, x in used.items() if x.ndim == 1}
+        room = _MOST_NUMBERS - sum(x.numel() for x in fresh.values())
+        generator = torch.Generator().manual_seed(seed)
+        for name, (rows, columns) in (
+            (n, x.shape) for n, x in [*used.items()][::-1] if x.ndim == 2
+        ):
+            room -= rank * (rows + columns)
+            if not rank or room < 0:
+                break
+            drawn = torch.randn((rank, columns), generator=generator) / math.sqrt(columns)
+            fresh |= {name + LEFT: torch.zeros((rows, rank)), name + RIGHT: drawn}
+        return {name: x.to(self.device).requires_grad_() for name, x in fresh.items()}
+
+    def _is_used(self, name: str) -> bool:
+        """Whether a parameter has a say in the layers that the metric needs."""
+        numbers = [int(part) for part in name.split(".") if part.isdigit()]
+        if not numbers:
+            return name.startswith("embeddings.LayerNorm")
+        return numbers[0] < max(self.metric.layers)
+
+    def _changed(self) -> dict[str, Tensor]:
+        changed = {}
+        for name, value in self.differences.items():
+            if name.endswith(RIGHT):
+                continue
+            own = name.removesuffix(LEFT)
+            difference = value if own == name else value @ self.differences[own + RIGHT]
+            changed[_INNER + own] = self._base[own].float() + difference
+        return changed
+
+    def _distances(self, pairs: Pairs) -> Tensor:
+        cost = self.metric.cost(pairs)
+        hyp, ref = (send_to_device(mass, self.device) for mass in pairs.masses)
+        hyp_sizes, ref_sizes = pairs.sizes
+        given = cost.detach().double()
+        plans = [
+            solve(problem, given, hyp, ref, hyp_sizes, ref_sizes, tolerance=_TOLERANCE)
+            for problem in self.metric.problems
+        ]
+        fixed = [replace(plan, cost=cost, flow=plan.flow.to(cost.dtype)) for plan in plans]
+        distances: Tensor = self.metric.readout.distance(fixed)  # type: ignore[attr-defined]
+        return distances.to(cost.dtype)
+
+    def _encode(self, texts: Array) -> Cloud:
+        """The cloud of these texts, encoded by the changed model."""
+        tokens, encoder = self._tokens.only(texts), self.encoder
+        special, padding = encoder._tokenizer.special, encoder._tokenizer.padding
+        windows = split_into_windows(tokens.ids, tokens.offsets, special, encoder._limit)
+        changed = self._changed()
+        pieces, places = [], []
+        for shape, chosen in _plan_by_length(windows.lengths, self._budget):
+            batch = make_padded_batch(shape, windows, chosen, padding)
+            inputs = {name: send_to_device(x, self.device) for name, x in batch.arrays.items()}
+            states = functional_call(self._model, changed, (inputs, self.metric.layers))
+            position = send_to_device(batch.position, self.device)
+            pieces.append(states.flatten(1, 2)[:, position].transpose(0, 1))
+            places.append(batch.source)
+        order = np.argsort(np.concatenate(places))
+        states = torch.cat(pieces)[send_to_device(order, self.device)]
+        whole = np.zeros(len(texts), bool)
+        return tokens.cloud(_gather_windows(states, windows, len(tokens.ids)), whole, whole)
+
+
+class _Model(nn.Module):
+    """An encoder's model as a module whose output is the states of some layers, with gradients."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, inputs: Mapping[str, Tensor], layers: Sequence[int]) -> Tensor:
+        return differentiable_states(self.model, inputs, layers)
+
+
+def _gather_windows(states: Tensor, windows: PackedWindows, units: int) -> Tensor:
+    """The states of the units of texts; of a unit in several windows, their mean."""
+    if len(windows.units) == units:
+        return states
+    used = np.flatnonzero(windows.units >= 0)
+    target = windows.units[used]
+    seen = send_to_device(np.bincount(target, minlength=units), states.device)
+    start = states.new_zeros((units, *states.shape[1:]))
+    rows = states[send_to_device(used, states.device)]
+    summed = start.index_add(0, send_to_device(target, states.device), rows)
+    return summed / seen[:, None, None]
+
+
+def _plan_by_length(lengths: Array, budget: int) -> Iterator[tuple[BatchShape, Array]]:
+    """Windows of about one length together, at most so many tokens with their padding."""
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        length = int(lengths[order[start]])
+        chosen = order[start : start + max(1, budget // length)]
+        yield BatchShape(len(chosen), length), chosen
+        start += len(chosen)
+
+
+LEAST_RATINGS = 100
+"""Fewer ratings, or preferences, teach nothing that could be shown on those held out."""
+
+USES = ("test", "stop", "train")
+
+
+class SetGain(NamedTuple):
+    """Agreement on the rows of a set that were held out for the test, before and after.
+
+    `p` is the probability of such a gain if there were none.
+    """
+
+    name: str
+    criterion: str
+    statistic: str
+    rows: int
+    before: float
+    after: float
+    p: float
+
+
+def combined_p(gains: Sequence[SetGain]) -> float:
+    """One p-value for all sets by Stouffer's method, by rows; criteria of a set count once."""
+    names = dict.fromkeys(gain.name for gain in gains)
+    total = scale = 0.0
+    for name in names:
+        own = [gain for gain in gains if gain.name == name]
+        z = float(np.mean([stats.norm.isf(min(max(gain.p, 1e-12), 1 - 1e-12)) for gain in own]))
+        total += math.sqrt(own[0].rows) * z
+        scale += own[0].rows
+    return float(stats.norm.sf(total / math.sqrt(scale))) if scale else 1.0
+
+
+def keep_criteria(
+    judged: Judgements, humans: Sequence[str] | None, weights: str | None
+) -> Judgements:
+    """A copy with these criteria, and the one that says how many raters there are."""
+    if humans is None or not judged.human:
+        return judged
+    kept = [*humans, str(weights)] if weights in judged.human else list(humans)
+    return judged.with_criteria(kept)
+
+
+def count_judgements(judged: Judgements) -> int:
+    """How many ratings, or preferences, a set has."""
+    return len(judged) if judged.preferences is None else len(judged.preferences)
+
+
+def held_out_share(ratings: int) -> float:
+    """Which share of the segments is to stop by, and which again is to test with."""
+    return 0.2 if ratings < 2000 else 0.1 if ratings < 20_000 else 0.05
+
+
+def check_enough(parts: Sequence[TrainingPart]) -> None:
+    """Refuse sets that are too small to fit to, or that leave nothing to hold out."""
+    for part in parts:
+        if part.judged.preferences is None and not np.isfinite(part.target).any():
+            raise InvalidInput(f"the ratings of {part.name} are all equal; they teach nothing")
+    count = sum(len(part.rows["train"]) for part in parts)
+    total = sum(part.size for part in parts)
+    if total < LEAST_RATINGS:
+        raise InvalidInput(
+            f"{total} ratings are too few to learn from; give at least {LEAST_RATINGS}"
+        )
+    if not count or not all(any(len(p.rows[use]) for p in parts) for use in ("stop", "test")):
+        raise InvalidInput(
+            "all ratings are of so few segments that none can be held out; give more segments"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingPart:
+    """One judgement set as numbers, its rows shared out: to train on, to stop by, to test with.
+
+    `target` is the mean of the criteria, each with mean 0 and deviation 1; `weight` grows with the
+    number of raters. In a set of preferences `rows` number those instead of texts.
+    """
+
+    judged: Judgements
+    hyp: Array
+    refs: tuple[Array, ...]
+    target: Array
+    weight: Array
+    rows: dict[str, Array]
+
+    @classmethod
+    def of(
+        cls,
+        judged: Judgements,
+        texts: dict[str, int],
+        weights: str | None,
+        share: float,
+        seed: int,
+    ) -> TrainingPart:
+        """A set whose rows are shared out by their references, whichever set these are in.
+
+        Rows without text on a side, or without a rating, are left out.
+        """
+        human = dict(judged.human)
+        raters = human.pop(str(weights), None) if len(human) > 1 else None
+        judged = replace(judged, human=human)
+        raters = np.ones(len(judged)) if raters is None else np.nan_to_num(raters, nan=1.0)
+        target = _mean_criterion(human, len(judged))
+        both = zip(judged.hyps, judged.refs, strict=True)
+        usable = np.array([all(map(str.strip, (hyp, *refs))) for hyp, refs in both])
+        drawn = np.array([_draw(refs[0], seed) for refs in judged.refs])
+        use = np.searchsorted([share, 2 * share], drawn, "right")
+        if judged.preferences is None:
+            usable &= np.isfinite(target)
+        else:
+            same = [judged.hyps[a] == judged.hyps[b] for a, b in judged.preferences]
+            usable = usable[judged.preferences].all(axis=1) & ~np.array(same, bool)
+            use = use[judged.preferences[:, 0]]
+        rows = {name: np.flatnonzero(usable & (use == k)) for k, name in enumerate(USES)}
+        number = partial(_number, texts)
+        return cls(
+            judged,
+            np.array([number(hyp) for hyp in judged.hyps]),
+            tuple(np.array([number(ref) for ref in dict.fromkeys(refs)]) for refs in judged.refs),
+            target,
+            raters / (raters + 1.0),
+            rows,
+        )
+
+    @property
+    def name(self) -> str:
+        """That of the set."""
+        return self.judged.name
+
+    @property
+    def size(self) -> int:
+        """How many judgements can be used."""
+        return sum(map(len, self.rows.values()))
+
+    def texts_of(self, chosen: Array) -> Array:
+        """The rows of texts behind these rows."""
+        pairs = self.judged.preferences
+        return chosen if pairs is None else np.unique(pairs[chosen])
+
+    def pairs(self, rows: Array) -> tuple[Array, Array]:
+        """Hypothesis and reference numbers (pair, 2), and the place of each pair's row."""
+        counts = np.array([len(self.refs[row]) for row in rows], np.int64)
+        refs = np.concatenate([self.refs[row] for row in rows])
+        owner = np.repeat(np.arange(len(rows)), counts)
+        return np.stack((np.repeat(self.hyp[rows], counts), refs), axis=1), owner
+
+    def loss(self, scores: Tensor, rows: Array, chosen: Array) -> Tensor:
+        """One minus Pearson's r, or how surprising the preferences are."""
+        if self.judged.preferences is not None:
+            both = np.searchsorted(rows, self.judged.preferences[chosen])
+            ahead = scores[both[:, 0]] - scores[both[:, 1]]
+            return softplus(-ahead / scores.detach().std().clamp(min=1e-6)).mean()
+        target, weight = (
+            torch.as_tensor(x[chosen], device=scores.device, dtype=scores.dtype)
+            for x in (self.target, self.weight)
+        )
+        return 1.0 - _pearson(scores, target, weight)
+
+    def agreement(self, scores: Array, chosen: Array) -> float:
+        """Pearson's r with the target, or tau, where `scores` are those of all texts."""
+        if self.judged.preferences is not None:
+            better, worse = scores[self.judged.preferences[chosen]].T
+            return float(np.mean(better > worse) - np.mean(better <= worse))
+        return float(np.corrcoef(scores[chosen], self.target[chosen])[0, 1])
+
+    def gains(self, before: Array, after: Array) -> Iterator[SetGain]:
+        """Both metrics on the rows to test with, by each criterion."""
+        chosen, pairs = self.rows["test"], self.judged.preferences
+        if pairs is not None:
+            both = np.nan_to_num(np.stack((after, before)))
+            origin = self.judged.segments, self.judged.systems
+            preferences = Preferences.of(pairs[chosen], len(self.judged), *origin)
+            p = permutation_p_values(preferences, both)[0, 1]
+            yield self._gain("", "tau", preferences, both, len(chosen), p)
+            return
+        both = np.stack((after[chosen], before[chosen]))
+        for criterion, values in self.judged.human.items():
+            human = values[chosen]
+            known = np.isfinite(human)
+            if known.sum() > 3 and np.ptp(human[known]) > 0:
+                statistic = Correlation.of("segment", "pearson", human)
+                p = williams_p_values(both, human)[0, 1]
+                yield self._gain(criterion, "pearson", statistic, both, int(known.sum()), p)
+
+    def _gain(
+        self, criterion: str, kind: str, statistic: Statistic, both: Array, rows: int, p: float
+    ) -> SetGain:
+        after, before = (estimate(statistic, scores) for scores in both)
+        return SetGain(self.name, criterion, kind, rows, before, after, float(p))
+
+
+def _number(texts: dict[str, int], text: str) -> int:
+    return texts.setdefault(text, len(texts))
+
+
+def _draw(text: str, seed: int) -> float:
+    """A number from 0 to 1 that a text and the seed determine."""
+    digest = hashlib.sha256(f"{seed}\n{text}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64
+
+
+def _mean_criterion(human: Mapping[str, Array], count: int) -> Array:
+    """The mean over criteria of ratings with mean 0 and deviation 1; nan where there is none."""
+    rated = np.full((max(len(human), 1), count), np.nan)
+    for row, values in zip(rated, human.values(), strict=False):
+        spread = np.nanstd(values) if np.isfinite(values).any() else 0.0
+        if spread > 0:
+            row[:] = (values - np.nanmean(values)) / spread
+    known = np.isfinite(rated).sum(axis=0)
+    total = np.nansum(rated, axis=0)
+    return np.where(known > 0, total / np.maximum(known, 1), np.nan)
+
+
+def _pearson(x: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+    share = weight / weight.sum()
+    x, y = x - (share * x).sum(), y - (share * y).sum()
+    spread = (share * x * x).sum() * (share * y * y).sum()
+    return (share * x * y).sum() / spread.clamp(min=1e-12).sqrt()

@@ -1,0 +1,211 @@
+"""Fitting: through the plans of the metric itself, on what is not held out, with the same bits."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import freight
+from freight.core.metric import Metric
+from freight.data.judgements import Judgements
+from freight.errors import InvalidInput
+from freight.learn import fit
+from freight.learn.fitting import CHECKPOINT, LEAST_RATINGS, Fit, Recipe, TrainingEvent
+from freight.learn.trainable import SetGain, TrainableMetric, TrainingPart, combined_p
+
+WORDS = ["cat", "dog", "sat", "ran", "mat", "house", "station", "came", "nobody", "small", "red"]
+QUICK = Recipe(least_steps=12, epochs=0.0, rows=32, parts=1, looks=3)
+
+
+def judgements(rows: int, seed: int = 0, name: str = "made", noise: float = 0.1) -> Judgements:
+    """Ratings that count the words of the reference which are missing, whatever replaces them."""
+    rng = np.random.default_rng(seed)
+    hyps, refs, ratings = [], [], []
+    for _ in range(rows):
+        ref = list(rng.choice(WORDS, 6))
+        wrong = rng.random(6) < rng.random()
+        hyp = [
+            str(rng.choice(WORDS)) if bad else word for word, bad in zip(ref, wrong, strict=True)
+        ]
+        hyps.append(" ".join(hyp))
+        refs.append((" ".join(ref),))
+        ratings.append(-wrong.sum() + noise * rng.normal())
+    numbers = np.arange(rows)
+    none = np.zeros(rows, int)
+    human = {"quality": np.array(ratings), "ratings": rng.integers(1, 4, rows).astype(float)}
+    return Judgements(name, tuple(hyps), tuple(refs), numbers, none, ("system",), human)
+
+
+@pytest.fixture(scope="module")
+def metric(tiny_model: Path) -> Metric:
+    loaded = freight.load("freight", encoder=str(tiny_model))
+    assert isinstance(loaded, Metric)
+    return loaded
+
+
+def pairs(count: int) -> tuple[Any, Any]:
+    return np.arange(2 * count).reshape(-1, 2), np.arange(count)
+
+
+def test_scores_are_those_of_the_metric(metric: Metric) -> None:
+    judged = judgements(12)
+    texts = [
+        text for hyp, (ref,) in zip(judged.hyps, judged.refs, strict=True) for text in (hyp, ref)
+    ]
+    trainable = TrainableMetric(metric, texts, rank=2)
+    scores = trainable.scores(*pairs(12), 12).detach().numpy()
+    expected = metric.score(judged.hyps, [ref for (ref,) in judged.refs])["score"]
+    np.testing.assert_allclose(scores, expected, atol=2e-5)
+    several = trainable.scores(pairs(12)[0], np.repeat(np.arange(6), 2), 6).detach().numpy()
+    np.testing.assert_array_equal(several, scores.reshape(6, 2).max(axis=1))
+
+
+def test_gradients_are_those_of_the_scores(tiny_model: Path) -> None:
+    metric = freight.load("freight", encoder=str(tiny_model), epsilon=1e-4)
+    assert isinstance(metric, Metric)
+    judged = judgements(8)
+    texts = [
+        text for hyp, (ref,) in zip(judged.hyps, judged.refs, strict=True) for text in (hyp, ref)
+    ]
+    trainable = TrainableMetric(metric, texts, rank=1)
+    generator = torch.Generator().manual_seed(1)
+    directions = {
+        name: torch.randn(x.shape, generator=generator) for name, x in trainable.differences.items()
+    }
+
+    def total(step: float) -> float:
+        with torch.no_grad():
+            for name, x in trainable.differences.items():
+                x += step * directions[name]
+            value = float(trainable.scores(*pairs(8), 8).double().sum())
+            for name, x in trainable.differences.items():
+                x -= step * directions[name]
+        return value
+
+    trainable.scores(*pairs(8), 8).sum().backward()  # type: ignore[no-untyped-call]
+    slope = sum(
+        float((x.grad * directions[name]).sum())
+        for name, x in trainable.differences.items()
+        if x.grad is not None
+    )
+    assert slope == pytest.approx((total(1e-3) - total(-1e-3)) / 2e-3, rel=0.03)
+
+
+def test_an_adapter_gives_what_was_fitted(metric: Metric, tiny_model: Path) -> None:
+    sets = judgements(400)
+    fitted = fit(sets, metric, recipe=replace(QUICK, least_steps=60, rate=1e-2))
+    assert fitted.p < 0.05
+    assert fitted.adapter is not None
+    assert fitted.adapter.provenance["data"][0]["rows"] == 400
+    trained = freight.load("freight", encoder=str(tiny_model), adapter=fitted.adapter)
+    (gain,) = fitted.sets
+    test = TrainingPart.of(sets, {}, "ratings", 0.2, 0).rows["test"]
+    refs = [sets.refs[k][0] for k in test]
+    scores = trained.score([sets.hyps[k] for k in test], refs)["score"]
+    r = np.corrcoef(scores, sets.human["quality"][test])[0, 1]
+    assert (gain.rows, gain.statistic) == (len(test), "pearson")
+    assert gain.after > gain.before
+    assert r == pytest.approx(gain.after, abs=0.01)
+    untrained = freight.load("freight", encoder=str(tiny_model), adapter=fitted.adapter.scaled(0.0))
+    np.testing.assert_array_equal(
+        untrained.score(sets.hyps[:9], [ref for (ref,) in sets.refs[:9]])["score"],
+        metric.score(sets.hyps[:9], [ref for (ref,) in sets.refs[:9]])["score"],
+    )
+
+
+def same(one: Fit, other: Fit) -> bool:
+    return (one.curve, one.sets, one.strength) == (other.curve, other.sets, other.strength)
+
+
+def test_the_same_call_gives_the_same_bits_and_another_seed_others(metric: Metric) -> None:
+    sets = judgements(120)
+    first = fit(sets, metric, recipe=QUICK)
+    assert same(first, fit(sets, metric, recipe=QUICK))
+    assert not same(first, fit(sets, metric, recipe=QUICK, seed=1))
+
+
+def test_a_resumed_training_ends_as_an_uninterrupted_one(metric: Metric, tmp_path: Path) -> None:
+    sets = judgements(120)
+
+    def interrupt(event: TrainingEvent) -> None:
+        if event.step == 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(sets, metric, recipe=QUICK, folder=tmp_path, progress=interrupt)
+    assert (tmp_path / CHECKPOINT).exists()
+    with pytest.raises(InvalidInput, match="other data or with other settings"):
+        fit(judgements(120, seed=5), metric, recipe=QUICK, folder=tmp_path)
+    steps: list[int] = []
+    resumed = fit(
+        sets, metric, recipe=QUICK, folder=tmp_path, progress=lambda event: steps.append(event.step)
+    )
+    assert steps[0] > 1
+    assert same(resumed, fit(sets, metric, recipe=QUICK))
+    assert not (tmp_path / CHECKPOINT).exists()
+
+
+def test_ratings_without_a_pattern_give_no_adapter(metric: Metric) -> None:
+    sets = judgements(150)
+    shuffled = np.random.default_rng(3).permutation(sets.human["quality"])
+    fitted = fit(replace(sets, human={"quality": shuffled}), metric, recipe=QUICK)
+    assert fitted.adapter is None
+    assert "no better than untrained" in fitted.notes[-1]
+
+
+def test_a_reference_is_in_one_share_only_whichever_set_it_is_in() -> None:
+    ratings = judgements(200)
+    preferences = replace(
+        judgements(200, seed=0, name="preferred"),
+        human={},
+        preferences=np.stack((np.arange(0, 200, 2), np.arange(1, 200, 2)), axis=1),
+    )
+    texts: dict[str, int] = {}
+    parts = [TrainingPart.of(one, texts, "ratings", 0.2, 7) for one in (ratings, preferences)]
+    where: dict[str, set[str]] = {}
+    for part in parts:
+        for use, rows in part.rows.items():
+            first = rows if part.judged.preferences is None else part.judged.preferences[rows, 0]
+            for row in first:
+                where.setdefault(part.judged.refs[row][0], set()).add(use)
+    assert {len(uses) for uses in where.values()} == {1}
+    assert all(0.1 < len(parts[0].rows[use]) / 200 < 0.3 for use in ("stop", "test"))
+
+
+def test_preferences_pull_the_better_text_up_and_the_worse_one_down(metric: Metric) -> None:
+    sets = judgements(260)
+    order = np.argsort(sets.human["quality"])
+    near = np.stack((order[60:], order[:-60]), axis=1)
+    preferred = replace(sets, human={}, preferences=near)
+    part = TrainingPart.of(preferred, {}, None, 0.2, 0)
+    chosen = part.rows["train"][:1]
+    rows = part.texts_of(chosen)
+    scores = torch.tensor([0.4, 0.5], requires_grad=True)
+    part.loss(scores, rows, chosen).backward()  # type: ignore[no-untyped-call]
+    better = int(np.searchsorted(rows, near[chosen[0], 0]))
+    assert scores.grad is not None
+    assert scores.grad[better] < 0 < scores.grad[1 - better]
+    (gain,) = fit(preferred, metric, recipe=QUICK).sets
+    assert (gain.statistic, gain.rows) == ("tau", len(part.rows["test"]))
+
+
+def test_too_little_is_refused(metric: Metric) -> None:
+    with pytest.raises(InvalidInput, match=f"at least {LEAST_RATINGS}"):
+        fit(judgements(LEAST_RATINGS - 1), metric)
+    one_text = replace(judgements(150), refs=(("cat",),) * 150)
+    with pytest.raises(InvalidInput, match="held out"):
+        fit(one_text, metric)
+    flat = replace(judgements(150), human={"quality": np.ones(150)})
+    with pytest.raises(InvalidInput, match="made are all equal"):
+        fit(flat, metric)
+
+
+def test_all_sets_count_in_one_p_value() -> None:
+    gain = SetGain("a", "x", "pearson", 100, 0.5, 0.6, 0.05)
+    assert combined_p([gain]) == pytest.approx(0.05)
+    assert combined_p([gain, gain._replace(name="b")]) < 0.02
+    assert combined_p([gain, gain._replace(criterion="y")]) == pytest.approx(0.05)
+    assert combined_p([gain, gain._replace(name="b", p=0.95)]) == pytest.approx(0.5)
