@@ -152,6 +152,18 @@ def gpu() -> str:
     return "\n".join(lines)
 
 
+def spans() -> str:
+    """Error spans against annotators, one row per way to find them, ours last."""
+    figures = _read("spans")["rows"]
+    lines = ["| way | precision | recall | F1 | p | weighted F1 | p |", "| --- |" + " ---: |" * 6]
+    for name, row in figures.items():
+        tests = [f"{row[p]:.3f}" if p in row else "" for p in ("p", "weighted p")]
+        values = [f"{row[key]:.3f}" for key in ("precision", "recall", "f1", "weighted")]
+        cells = [*values[:3], tests[0], values[3], tests[1]]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 TABLES: dict[str, Callable[..., str]] = {
     "agreement": agreement,
     "speed": speed,
@@ -160,6 +172,7 @@ TABLES: dict[str, Callable[..., str]] = {
     "index": metric_tables.index,
     "leaders": leaders,
     "standing": standing,
+    "spans": spans,
     "parameters": metric_tables.parameters,
 }
 """By the name of its markers what stands between them; words after the name are arguments."""
@@ -168,6 +181,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "docs/choosing.md",
     ROOT / "docs/gpu.md",
+    ROOT / "docs/spans.md",
     *sorted((ROOT / "docs/metrics").glob("*.md")),
 ]
 """The pages that have generated tables."""

@@ -12,6 +12,7 @@ import pytest
 import freight
 from freight.explain.comparison import Change, Comparison
 from freight.explain.explanation import Explanation
+from freight.explain.spans import ErrorSpan
 from freight.report import heatmaps, sankey
 from freight.report.explanation import (
     describe_problem,
@@ -95,7 +96,7 @@ def test_every_class_is_ours_and_styled() -> None:
     classes = {c for text in map(fragment, EVERYTHING.values()) for c in _classes(text)}
     assert all(name.startswith("fx") for name in classes)
     unstyled = {c for c in classes if not re.search(rf"\.{c}\b", fragment_style())}
-    assert unstyled <= {"fx-hyp", "fx-middle", "fx-b3"}
+    assert unstyled <= {"fx-hyp", "fx-middle"}
 
 
 def _classes(text: str) -> set[str]:
@@ -167,17 +168,18 @@ def test_terms_and_parts_of_a_blend_stand_apart() -> None:
     assert len(re.findall(r"Meaning|Order", text)) == 4
 
 
-def test_pieces_are_the_text_and_spaces_have_no_colour() -> None:
+def test_pieces_are_the_text_and_errors_are_coloured() -> None:
     for name in ("short", "blended", "hostile"):
         for view in EXPLANATIONS[name].views:
             for side in (view.hyp, view.ref):
-                found = text_pieces(side)
+                found = text_pieces(side, ())
                 assert "".join(piece.text for piece in found) == side.text
-                assert all(piece.level < 0 for piece in found if piece.text.isspace())
-    better = {p.text: p for p in text_pieces(EXPLANATIONS["short"].views[0].hyp)}
-    assert better["The"].level < better["coat"].level
-    assert better["The"].band > better["coat"].band
-    assert better["coat"].unmatched
+                assert not any(piece.title for piece in found if piece.text.isspace())
+    side = EXPLANATIONS["short"].views[0].hyp
+    error = ErrorSpan("hyp", 4, 17, "major", "wrong", side.text[4:17])
+    pieces = [(p.text, p.severity) for p in text_pieces(side, [error])]
+    assert "".join(text for text, severity in pieces if severity == "major") == side.text[4:17]
+    assert pieces[0] == ("The", "")
 
 
 def test_what_is_left_out_of_long_texts_is_said() -> None:

@@ -1,14 +1,15 @@
 """`freight explain`: why one text scores as it does, at the terminal or in a file.
 
-The terminal shows both texts with a mark below each character, the strongest moves of every plan,
-and how much mass went elsewhere than to the nearest unit.
+The terminal shows both texts with a mark below every error, the worst words, what was added and
+omitted, and what differs critically; on request the plan, or the spans of the errors alone, of two
+texts or of two files.
 """
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
 import typer
@@ -27,13 +28,16 @@ from freight.cli.options import (
     split_column,
     wanted_metrics,
 )
+from freight.data import Corpus
 from freight.data.languages import AUTO
+from freight.data.output import write_whole
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
     from freight.core.scorers import PipelineScorer
     from freight.explain.comparison import Comparison
-    from freight.explain.explanation import Explanation, Plan, Side, View
+    from freight.explain.explainer import Composed
+    from freight.explain.explanation import Explanation, Plan, View
 
 
 @dataclass(frozen=True)
@@ -61,15 +65,30 @@ class TextOptions:
 
 @dataclass(frozen=True)
 class ExplanationOutput:
-    """Where the explanation goes."""
+    """What is shown, and where the explanation goes."""
 
     panel: ClassVar = "Output"
 
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help=".html .json .png .svg or .pdf"),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help=".html .json .png .svg or .pdf; with --spans .jsonl or .tsv",
+        ),
     ] = None
     as_json: options.AsJson = False
+    spans: Annotated[
+        bool,
+        typer.Option(
+            "--spans",
+            help="List the errors: characters, severity. HYP and REF may be files, line by line.",
+        ),
+    ] = False
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Show the largest flows of the transport plan.")
+    ] = False
 
 
 @grouped
@@ -79,10 +98,13 @@ def explain_command(
     encoder: EncoderOptions,
     output: ExplanationOutput,
 ) -> None:
-    """Show which units are matched with which, and what each unit adds to the score.
+    """Show which words are wrong, added or omitted, and why a text scores as it does.
 
     Two metrics, or --against a second hypothesis, are compared side by side.
     """
+    if output.spans:
+        _list_spans(texts, settings, encoder, output)
+        return
     if output.output is not None:
         from freight.explain.explanation import check_output
 
@@ -94,7 +116,51 @@ def explain_command(
     if output.as_json:
         print(json.dumps(explanation.to_dict(), allow_nan=False))
         return
-    show(explanation)
+    show(explanation, with_plan=output.plan)
+
+
+def _list_spans(
+    texts: TextOptions,
+    settings: SettingOptions,
+    encoder: EncoderOptions,
+    output: ExplanationOutput,
+) -> None:
+    """Print or write the error spans of two texts, or of two files line by line."""
+    from freight.core.pipeline import pair_up
+    from freight.explain.explainer import explain_segments
+    from freight.explain.spans import json_lines, tab_separated
+
+    forms = {".jsonl": json_lines, ".tsv": tab_separated}
+    if output.output is not None and output.output.suffix not in forms:
+        raise InvalidInput(f"{output.output} is for spans; end it in .jsonl or .tsv")
+    if texts.against is not None:
+        raise InvalidInput("--spans and --against are two things; choose one")
+    segments, system = pair_up([texts.hyp], [texts.refs]), ""
+    files = [Path(name) for name in (texts.hyp, *texts.refs)]
+    if all(_is_file(path) for path in files):
+        with Corpus(texts.hyp, texts.refs) as corpus:
+            segments, system = [(hyp, refs) for hyp, refs in corpus], files[0].stem
+    encoder.set_threads()
+    refs = TextOptions(texts.hyp, list(segments[0][1]), None, texts.metric)
+    (metric,) = _load_scorers(refs, settings, encoder)
+    if not hasattr(metric, "composition"):
+        raise InvalidInput(f"{metric.name} has no transport plan to find errors by")
+    explained: Any = explain_segments(cast("Composed", metric), segments)
+    listed = ((str(k), system, one.spans) for k, one in enumerate(explained, 1))
+    form = forms[output.output.suffix] if output.output else tab_separated
+    lines = (json_lines if output.as_json else form)(listed)
+    if output.output is None:
+        for line in lines:
+            print(line)
+        return
+    write_whole(output.output, "".join(f"{line}\n" for line in lines).encode())
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a text that is no path
+        return False
 
 
 def _load_scorers(
@@ -132,28 +198,31 @@ def _explain(scorers: "list[PipelineScorer]", texts: TextOptions) -> "Explanatio
 MOST_FLOWS = 8
 """The number of moves listed per plan."""
 
-_GOOD = 0.75
-_STYLES = {" ": "green", "~": "yellow", "+": "bold red", "-": "bold red"}
-_LEGEND = "~ partly matched   + addition, - omission: no counterpart"
+_STYLES = {"~": "yellow", "!": "bold red", "-": "bold red"}
+_LEGEND = "! major error   ~ minor error   - missing"
 
 
-def show(explanation: "Explanation | Comparison", console: Console | None = None) -> None:
+def show(
+    explanation: "Explanation | Comparison",
+    console: Console | None = None,
+    with_plan: bool = False,
+) -> None:
     """Print an explanation; two that are compared are printed one below the other."""
     from freight.explain.explanation import Explanation
 
     console = console or Console()
     if isinstance(explanation, Explanation):
-        _show(explanation, console)
+        _show(explanation, console, with_plan)
         return
     for one in (explanation.one, explanation.other):
-        _show(one, console)
+        _show(one, console, with_plan)
         console.print()
     console.print(Text("Largest differences", "bold"))
     for change in explanation.changes:
         console.print(Text(f"· {change}"), soft_wrap=True)
 
 
-def _show(one: "Explanation", console: Console) -> None:
+def _show(one: "Explanation", console: Console, with_plan: bool) -> None:
     console.print(_score_line(one))
     if len(one.references) > 1:
         each = ", ".join(f"{score:.4f}" for score in one.reference_scores)
@@ -161,18 +230,23 @@ def _show(one: "Explanation", console: Console) -> None:
             Text(f"reference {one.winner + 1} of {len(one.references)} is the best: {each}")
         )
     if one.views:
-        for mark, side in (("+", one.views[0].hyp), ("-", one.views[0].ref)):
-            for line in _marked_lines(side, mark, console.width):
+        for name in ("hyp", "ref"):
+            for line in _marked_lines(one, name, console.width):
                 console.print(line, soft_wrap=True)
-        console.print(Text(f"     {_LEGEND}", "dim"))
-    for view in one.views:
-        console.print(_flow_table(view))
-        console.print(_matching_text(view))
-    for name, several in (("additions", one.additions), ("omissions", one.omissions)):
+        if one.spans:
+            console.print(Text(f"     {_LEGEND}", "dim"))
+    for name, several in (
+        ("worst words", one.worst_words),
+        ("additions", one.additions),
+        ("omissions", one.omissions),
+    ):
         if several:
             console.print(Text(f"{name}: {', '.join(map(_printable, several))}"), soft_wrap=True)
     for flag in one.flags:
-        console.print(Text(flag, "yellow"))
+        console.print(Text(_printable(flag), "yellow"), soft_wrap=True)
+    for view in one.views if with_plan else ():
+        console.print(_flow_table(view))
+        console.print(_matching_text(view))
     console.print(Text(one.signature, "dim"), soft_wrap=True)
 
 
@@ -187,33 +261,26 @@ def _score_line(one: "Explanation") -> Text:
     return text
 
 
-def _marked_lines(side: "Side", lost: str, width: int) -> Iterator[Text]:
+def _marked_lines(one: "Explanation", name: str, width: int) -> Iterator[Text]:
     """The text in lines, each with marks below it, so that it can be read without colours."""
-    text = _printable(side.text)
-    marks = _character_marks(side, lost)
-    head = {"+": "hyp  ", "-": "ref  "}[lost]
+    text = _printable(getattr(one.views[0], name).text)
+    marks = [""] * len(text)
+    for span in one.spans:
+        if span.side == name:
+            mark = "-" if name == "ref" else {"minor": "~", "major": "!"}[span.severity]
+            marks[span.start : span.end] = [mark] * (span.end - span.start)
+    head = f"{name}  "
     for start, end in _line_breaks(text, max(width - len(head), 10)):
         line, below = Text.assemble((head, "dim")), Text("     ")
         for k in range(start, end):
             mark = marks[k]
-            line.append(text[k], _STYLES.get(mark, "dim"))
+            line.append(text[k], _STYLES.get(mark, ""))
             below.append((mark or " ") * cell_len(text[k]), _STYLES.get(mark, ""))
         yield line
         below.rstrip()
         if below.plain:
             yield below
         head = "     "
-
-
-def _character_marks(side: "Side", lost: str) -> list[str]:
-    """A mark for each character, none where no unit covers it; shorter units take precedence."""
-    marks = [""] * len(side.text)
-    gone = set(side.unmatched_units.tolist())
-    places = side.occurrences
-    for unit, start, end in places[np.argsort(places[:, 1] - places[:, 2], kind="stable")].tolist():
-        mark = lost if unit in gone else " " if side.match_quality[unit] >= _GOOD else "~"
-        marks[start:end] = [mark] * (end - start)
-    return marks
 
 
 def _line_breaks(text: str, width: int) -> Iterator[tuple[int, int]]:

@@ -92,7 +92,7 @@ class _Text:
     @cached_property
     def english(self) -> bool:
         """Whether it can be read as English: by its commonest words, or as a short answer."""
-        common = sum(count for word, count in self.folded.items() if word in _ENGLISH)
+        common = sum(count for word, count in self.folded.items() if word in FUNCTION_WORDS)
         short = self.text.isascii() and (common > 0 or len(self.words) < 4) and len(self.words) < 10
         return common >= _COMMON * len(self.words) or short
 
@@ -156,7 +156,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['\u2019\-][^\W\d_]+)*")
 _LETTERS = str.maketrans({"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "ı": "i", "ß": "s", "đ": "d"})
 _SENTENCE_MARK = re.compile(r"[.!?:;…\"“”„«»()\[\]|*•]|(?<!\w)['‘’`]|--|[–—]|\d\s*$|\n|&quot;")
 _COMMON = 0.15  # of all words: English has twice as many of these, other languages half as many
-_ENGLISH = _set_of(
+FUNCTION_WORDS = _set_of(
     "a about after again all also an and any are as at back be been before but by can could did do"
     " does don't for from had has have he her him his how i if in into is isn't it its just like"
     " made make may me more most my no not of off on one only or other our out over said she should"
@@ -350,7 +350,7 @@ def _phrases(words: list[_Word]) -> list[Span]:
     return spans
 
 
-_NO_NAMES = _ENGLISH | _set_of(
+_NO_NAMES = FUNCTION_WORDS | _set_of(
     "i'm i've i'd i'll mr mrs ms miss dr sir lady lord prof st here why each nobody nothing"
     " everyone everything something someone somebody anyone three must very still even now today"
     " yesterday god internet president minister chancellor king queen prince princess pope"

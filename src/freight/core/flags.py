@@ -104,7 +104,7 @@ class CriticalDifference(Flag):
         return {**super().record, "hyp": list(self.hyp), "ref": list(self.ref)}
 
 
-def differences_among(flags: Iterable[Flag]) -> tuple[CriticalDifference, ...]:
+def differences_among(flags: Iterable[str]) -> tuple[CriticalDifference, ...]:
     """The critical differences among some flags."""
     return tuple(flag for flag in flags if isinstance(flag, CriticalDifference))
 

@@ -27,6 +27,7 @@ from freight.transport.types import Array, Problem
 
 if TYPE_CHECKING:
     from freight.explain.explanation import Explanation
+    from freight.explain.spans import ErrorSpan
 
 _PART = 4096
 
@@ -78,6 +79,10 @@ class Metric:
         from freight.explain.explainer import explain
 
         return explain(self, hyp, ref, column)
+
+    def spans(self, hyp: str, ref: str | Sequence[str]) -> tuple[ErrorSpan, ...]:
+        """Characters of the hypothesis that are wrong or added, and of the reference missing."""
+        return self.explain(hyp, ref).spans
 
     def composition(self, column: str) -> Composition:
         """What a column is made of: itself."""
@@ -192,6 +197,10 @@ class Blend:
         from freight.explain.explainer import explain
 
         return explain(self, hyp, ref, column)
+
+    def spans(self, hyp: str, ref: str | Sequence[str]) -> tuple[ErrorSpan, ...]:
+        """Characters of the hypothesis that are wrong or added, and of the reference missing."""
+        return self.explain(hyp, ref).spans
 
     def composition(self, column: str) -> Composition:
         """What a column is made of."""

@@ -10,7 +10,7 @@ import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -259,6 +259,36 @@ def _members(row: Row, name: str) -> dict[str, Any]:
     members = value if isinstance(value, dict) else {} if value is None else {name: value}
     prefix = f"{name}."
     return {**members, **{k[len(prefix) :]: v for k, v in row.items() if k.startswith(prefix)}}
+
+
+class Annotation(NamedTuple):
+    """An output in which a person marked errors: start, end and severity, in characters of hyp."""
+
+    segment: str
+    system: str
+    hyp: str
+    refs: tuple[str, ...]
+    errors: tuple[tuple[int, int, str], ...]
+
+
+def read_annotations(path: str | Path) -> Iterator[Annotation]:
+    """The outputs of a table whose column `errors` lists what a person marked.
+
+    Errors have `start`, `end` and `severity`, minor or major; those without characters in the
+    output, such as omissions, and those `in_source` are left out.
+    """
+    for number, row in enumerate(rows(Path(path)), 1):
+        errors = row.get("errors")
+        if not isinstance(errors, list):
+            raise InvalidInput(f"row {number} of {path} has no list of errors; call it errors")
+        marked = (e for e in errors if e.get("start") is not None and not e.get("in_source"))
+        yield Annotation(
+            str(row.get(SEGMENT, number)),
+            str(row.get(SYSTEM) or ""),
+            row[HYP],
+            tuple(row[REFS] if REFS in row else [row[REF]]),
+            tuple((int(e["start"]), int(e["end"]), str(e["severity"])) for e in marked),
+        )
 
 
 SystemScores = dict[tuple[str, str], dict[str, float]]

@@ -1,4 +1,4 @@
-"""Two explanations side by side, and the units whose match or contribution differs most."""
+"""Two explanations side by side, and the words whose match or contribution differs most."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from freight.errors import InvalidInput
-from freight.explain.explanation import Drawable, Explanation, Side, to_json
+from freight.explain.explanation import Drawable, Explanation, Side, TextWord, to_json
 
 _TIE = 1e-12
 
 
 @dataclass(frozen=True)
 class Change:
-    """A unit that two explanations have in common, and its match in each.
+    """A word that two explanations have in common, and its match in each.
 
     `by` names the numbers that are compared: the contributions where both explain the same score,
     otherwise the match qualities. `str` puts the change in words.
@@ -31,7 +31,7 @@ class Change:
 
     @property
     def rematched(self) -> bool:
-        """Whether the unit has different counterparts in the two."""
+        """Whether the word has different counterparts in the two."""
         return self.counterparts[0] != self.counterparts[1]
 
     @property
@@ -60,7 +60,7 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Drawable):
-    """Two explanations, and the units that differ most between them."""
+    """Two explanations, and the words that differ most between them."""
 
     one: Explanation
     other: Explanation
@@ -73,9 +73,9 @@ class Comparison(Drawable):
 
 
 def compare(one: Explanation, other: Explanation, most: int = 8) -> Comparison:
-    """Compare two hypotheses of one reference, or two metrics on one pair, unit by unit.
+    """Compare two hypotheses of one reference, or two metrics on one pair, word by word.
 
-    Only units of a text that both explanations have are compared. Where both explain the same
+    Only words of a text that both explanations have are compared. Where both explain the same
     score, those come first whose contributions differ most; otherwise those with different
     counterparts, and then those whose match quality differs most.
     """
@@ -101,7 +101,7 @@ def _changes(
     labels: tuple[str, str],
     by: Literal["contributions", "match_quality"],
 ) -> Iterator[Change]:
-    """Every unit that both have, in the texts that both have."""
+    """Every word that both have, in the texts that both have."""
     if not (one.views and other.views):
         return
     first, second = one.views[0], other.views[0]
@@ -116,20 +116,26 @@ def _changes(
             " compare two hypotheses of one reference, or two metrics on one pair"
         )
     for name, (here, there) in sides.items():
-        units = {(start, end): k for k, (start, end) in enumerate(there.spans.tolist())}
-        for k, (start, end) in enumerate(here.spans.tolist()):
-            if start >= 0 and (start, end) in units:
-                twin = units[start, end]
-                yield Change(
-                    name,
-                    here.names[k],
-                    (start, end),
-                    (float(here.contributions[k]), float(there.contributions[twin])),
-                    (float(here.match_quality[k]), float(there.match_quality[twin])),
-                    (first.counterparts(name, k), second.counterparts(name, twin)),
-                    labels,
-                    by,
-                )
+        twins = {word[:2]: k for k, word in enumerate(there.words) if word.units}
+        for k, word in enumerate(here.words):
+            twin = twins.get(word[:2])
+            if not word.units or twin is None:
+                continue
+            same = there.words[twin]
+            yield Change(
+                name,
+                here.text[word.start : word.end],
+                word[:2],
+                (_contribution(here, word), _contribution(there, same)),
+                (float(here.word_quality[k]), float(there.word_quality[twin])),
+                (first.counterparts(name, *word.units), second.counterparts(name, *same.units)),
+                labels,
+                by,
+            )
+
+
+def _contribution(side: Side, word: TextWord) -> float:
+    return float(side.contributions[list(word.units)].sum())
 
 
 def _list_phrases(phrases: tuple[str, ...]) -> str:

@@ -360,6 +360,7 @@ def _side(
         _match_quality(seen),
         _unmatched_mass(seen),
         repeats,
+        _nearest_cost(seen),
     )
 
 
@@ -429,3 +430,12 @@ def _unmatched_mass(plan: _RowPlan) -> Array:
     limit = np.minimum(mean + _TIE, _NEARLY_UNRELATED * plan.unrelated_cost)
     expensive: Array = (plan.flow * (plan.cost > limit)).sum(axis=1)
     return expensive
+
+
+def _nearest_cost(plan: _RowPlan) -> Array:
+    """The cost of each unit to its nearest one, relative to that between unrelated units."""
+    nearest = plan.cost.argmin(axis=1)
+    rows = np.arange(len(nearest))
+    most = plan.unrelated_cost[rows, nearest]
+    cost: Array = plan.cost[rows, nearest] / np.where(most > 0, most, 1.0)
+    return cost

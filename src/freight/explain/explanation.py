@@ -10,19 +10,26 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from freight.core.flags import Flag
 from freight.core.result import Column
 from freight.data.output import check_path, write_whole
+from freight.encoders.words import unicode_words
 from freight.errors import MissingPart
 from freight.transport.types import Array, Problem
 
+if TYPE_CHECKING:
+    from freight.explain.spans import ErrorSpan
+
+GOOD = 0.75
+"""The match quality from which on a word is matched well."""
 ENDINGS = (".html", ".json", ".png", ".svg", ".pdf")
 _TIE = 1e-12
 _COUNTERPART = 0.2  # of the mass that a unit moves: from here on the other end is a counterpart
@@ -83,6 +90,14 @@ def check_output(path: Path) -> None:
         check_page(path)
 
 
+class TextWord(NamedTuple):
+    """A word of a text: its characters, and the units that they belong to."""
+
+    start: int
+    end: int
+    units: tuple[int, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Side:
     """One text as the metric sees it: one entry per unit in each field.
@@ -90,7 +105,8 @@ class Side:
     `spans` are the unit's characters, (-1, -1) for a unit that is not in the text.
     `contributions` are what each unit adds to the score. `match_quality` runs from 0 for a unit
     without a counterpart to 1 for one that is matched to itself. `unmatched_mass` is the mass
-    without a counterpart: an addition in a hypothesis, an omission in a reference. Where a unit
+    without a counterpart: an addition in a hypothesis, an omission in a reference. `nearest_cost`
+    is the cost to the nearest unit of the other side, 1 between unrelated units. Where a unit
     stands for several occurrences of the same words, `spans` has the first one, and `repeats` has
     (unit, start, end) for each further one.
     """
@@ -103,6 +119,58 @@ class Side:
     match_quality: Array
     unmatched_mass: Array
     repeats: Array = field(default_factory=lambda: np.zeros((0, 3), np.int64))  # (occurrence, 3)
+    nearest_cost: Array = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        if len(self.nearest_cost) < len(self.weights):  # made by hand
+            object.__setattr__(self, "nearest_cost", 1.0 - np.nan_to_num(self.match_quality))
+
+    @cached_property
+    def words(self) -> list[TextWord]:
+        """The words and marks of the text, each with the units that cover a part of it.
+
+        Units that are larger than words, such as sentences, are taken for words.
+        """
+        places = self.occurrences[np.argsort(self.occurrences[:, 1], kind="stable")]
+        cut = unicode_words(self.text)
+        spans = list(zip(cut.start, cut.end, strict=True))
+        if len(places) and 2 * len(places) < len(spans):
+            spans = [(start, end) for _, start, end in places.tolist()]
+        words, first = [], 0
+        for start, end in spans:
+            while first < len(places) and places[first, 2] <= start:
+                first += 1
+            units = []
+            for unit, a, b in places[first:].tolist():
+                if a >= end:
+                    break
+                units += [unit] if b > start else []
+            words.append(TextWord(start, end, tuple(units)))
+        return words
+
+    @cached_property
+    def word_quality(self) -> Array:
+        """The match quality of each word, the mean over its units by their mass."""
+        return np.array([self._mean_quality(word.units) for word in self.words], float)
+
+    def _mean_quality(self, units: tuple[int, ...]) -> float:
+        if not units:
+            return 1.0
+        index = list(units)
+        weights = self.weights[index]
+        weights = weights if weights.sum() > 0 else np.ones(len(index))
+        return float(np.average(np.nan_to_num(self.match_quality[index]), weights=weights))
+
+    @property
+    def unmatched_words(self) -> list[TextWord]:
+        """The words at least half of whose mass is unmatched; marks are none."""
+        return [
+            word
+            for word in self.words
+            if any(map(str.isalnum, self.text[word.start : word.end]))
+            and (mass := self.weights[list(word.units)].sum()) > 0
+            and 2.0 * self.unmatched_mass[list(word.units)].sum() >= mass
+        ]
 
     @property
     def occurrences(self) -> Array:
@@ -119,13 +187,23 @@ class Side:
     def quote(self, units: Array) -> tuple[str, ...]:
         """The words of these units as in the text, neighbours joined into one phrase."""
         outside = [self.names[k] for k in units if self.spans[k, 0] < 0]
+        inside = {k for k in units.tolist() if self.spans[k, 0] >= 0}
+        own = [word for word in self.words if inside & {*word.units}]
+        covered = {unit for word in own for unit in word.units}
+        rest = [
+            TextWord(int(self.spans[k, 0]), int(self.spans[k, 1]), (k,)) for k in inside - covered
+        ]
+        return (*outside, *self.quote_words([*own, *rest]))
+
+    def quote_words(self, words: Sequence[TextWord]) -> tuple[str, ...]:
+        """These words as in the text, neighbours joined into one phrase."""
         runs: list[tuple[int, int]] = []
-        for start, end in sorted(self.spans[k].tolist() for k in units if self.spans[k, 0] >= 0):
+        for start, end, _ in sorted(words):
             if runs and not self.text[runs[-1][1] : start].strip():
                 runs[-1] = (runs[-1][0], max(end, runs[-1][1]))
             else:
                 runs.append((start, end))
-        return (*outside, *(self.text[start:end] for start, end in runs))
+        return tuple(self.text[start:end] for start, end in runs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,18 +274,21 @@ class View:
         weights: Array = getattr(self, side).weights
         return Matching(near, np.maximum(moved - near, 0.0), np.maximum(weights - moved, 0.0))
 
-    def counterparts(self, side: str, unit: int) -> tuple[str, ...]:
-        """The words that a unit is matched to, in the plan that constrains its side.
+    def counterparts(self, side: str, *units: int) -> tuple[str, ...]:
+        """The words that a unit, or those of a word, are matched to, in the plan of their side.
 
-        These are all that receive a fifth or more of the mass that it moves, or else the one that
-        receives most. Mass matched to the unit itself, where the other text does not have it, is
+        These are all that receive a fifth or more of the mass that moves, or else the one that
+        receives most. Mass matched to a unit itself, where the other text does not have it, is
         not counted.
         """
         flow = plan_for_side(self.plans, side).flow
         own, other = (self.hyp, self.ref) if side == "hyp" else (self.ref, self.hyp)
-        same = np.array([name == own.names[unit] for name in other.names])
-        moved = (flow if side == "hyp" else flow.T)[unit] * ~(same & (other.spans[:, 0] < 0))
-        if moved.sum() <= _NOTHING * own.weights[unit]:
+        outside = other.spans[:, 0] < 0
+        moved = np.zeros(len(other.names))
+        for unit in units:
+            same = np.array([name == own.names[unit] for name in other.names])
+            moved += (flow if side == "hyp" else flow.T)[unit] * ~(same & outside)
+        if moved.sum() <= _NOTHING * own.weights[list(units)].sum():
             return ()
         return other.quote(np.flatnonzero(moved >= min(_COUNTERPART * moved.sum(), moved.max())))
 
@@ -256,18 +337,43 @@ class Explanation(Drawable):
     @property
     def additions(self) -> tuple[str, ...]:
         """Phrases of the hypothesis without a counterpart in the reference."""
-        return self.views[0].hyp.quote(self.views[0].hyp.unmatched_units) if self.views else ()
+        return (
+            self.views[0].hyp.quote_words(self.views[0].hyp.unmatched_words) if self.views else ()
+        )
 
     @property
     def omissions(self) -> tuple[str, ...]:
         """Phrases of the reference without a counterpart in the hypothesis."""
-        return self.views[0].ref.quote(self.views[0].ref.unmatched_units) if self.views else ()
+        return (
+            self.views[0].ref.quote_words(self.views[0].ref.unmatched_words) if self.views else ()
+        )
+
+    @cached_property
+    def spans(self) -> tuple[ErrorSpan, ...]:
+        """What is wrong or added in the hypothesis, and what of the reference is missing."""
+        from freight.explain.spans import error_spans
+
+        return error_spans(self)
+
+    @property
+    def worst_words(self) -> tuple[str, ...]:
+        """The three words of the hypothesis that are matched worst; none that is matched well."""
+        if not self.views:
+            return ()
+        side, other = self.views[0].hyp, self.views[0].ref
+        known = {other.text[word.start : word.end].casefold() for word in other.words}
+        texts = [side.text[word.start : word.end] for word in side.words]
+        quality = side.word_quality
+        order = np.argsort(quality, kind="stable")
+        bad = [k for k in order.tolist() if quality[k] < GOOD and texts[k].casefold() not in known]
+        return tuple(dict.fromkeys(texts[k] for k in bad if any(map(str.isalnum, texts[k]))))[:3]
 
     def to_dict(self) -> dict[str, Any]:
         """The data as JSON types; a number that is not finite is null, as a hard marginal is."""
         data: dict[str, Any] = to_json(replace(self, views=()))
         data["views"] = [view.to_dict() for view in self.views]
-        return {**data, "additions": [*self.additions], "omissions": [*self.omissions]}
+        named = {"additions": [*self.additions], "omissions": [*self.omissions]}
+        return {**data, **named, "spans": to_json(list(self.spans))}
 
 
 def to_json(value: Any) -> Any:

@@ -1,30 +1,31 @@
 """An explanation as HTML: a fragment for other pages, or a page of its own, without any script.
 
 `fragment` and `page` fill the templates with a `_Content`: the score and its parts, both texts
-cut into coloured pieces, unmatched phrases, one Sankey diagram per plan, tables of contributions,
+with their errors coloured, unmatched phrases, one Sankey diagram per plan, tables of contributions,
 heat maps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from freight.core.flags import CriticalDifference
 from freight.explain.comparison import Comparison
 from freight.explain.explanation import Explanation, Plan, Side, View, plan_for_side
+from freight.explain.spans import ErrorSpan
 from freight.report.files import render, template_source
 from freight.report.formatting import colour_level, number, percent, round_to_sum, shorten
 from freight.report.heatmaps import Grid, cost_grids, flow_grids
 from freight.report.sankey import Diagram, diagram, relevant_units
-from freight.transport.types import Array, Problem
+from freight.transport.types import Problem
 
 _SMALL = 18  # units of a side, up to which everything is unfolded
 _MOST_PHRASES = 12
 _MOST_ROWS = 40
 _NAME = 40
-_BANDS = np.array([0.25, 0.5, 0.75])  # of the match quality
-_BAND_NAMES = "no counterpart", "poorly matched", "partly matched", "well matched"
 
 
 def fragment(explanation: Explanation | Comparison) -> str:
@@ -73,7 +74,8 @@ class _Content:
     others: list[tuple[str, str]]
     base: str
     references: list[tuple[str, str, bool]]
-    flags: tuple[str, ...]
+    flags: list[tuple[str, str]]
+    worst: tuple[str, ...]
     signature: str
     views: list[_ViewContent]
     narrow: bool
@@ -96,14 +98,20 @@ def _content(explanation: Explanation, narrow: bool = False) -> _Content:
         references=[
             (text, number(x), k == explanation.winner) for k, (text, x) in enumerate(references)
         ],
-        flags=explanation.flags,
+        flags=[_label_flag(flag) for flag in explanation.flags],
+        worst=explanation.worst_words,
         signature=explanation.signature,
         views=[
-            _view_content(view, parts[2 * k], parts[2 * k + 1])
+            _view_content(view, parts[2 * k], parts[2 * k + 1], explanation.spans)
             for k, view in enumerate(explanation.views)
         ],
         narrow=narrow,
     )
+
+
+def _label_flag(flag: str) -> tuple[str, str]:
+    label = "Critical difference" if isinstance(flag, CriticalDifference) else "Flag"
+    return label, flag
 
 
 def _meter(explanation: Explanation) -> _Meter | None:
@@ -148,14 +156,14 @@ class _ViewContent:
         return any(not row.in_text for table in self.tables for row in table.rows)
 
 
-def _view_content(view: View, hyp: float, ref: float) -> _ViewContent:
+def _view_content(view: View, hyp: float, ref: float, spans: Sequence[ErrorSpan]) -> _ViewContent:
     return _ViewContent(
         name=view.name,
         weight=f"{view.weight:g}" if view.weight != 1 else "",
         total=number(hyp + ref),
         terms=_cost_terms(view, hyp + ref),
-        hyp=text_pieces(view.hyp),
-        ref=text_pieces(view.ref),
+        hyp=text_pieces(view.hyp, [span for span in spans if span.side == "hyp"]),
+        ref=text_pieces(view.ref, [span for span in spans if span.side == "ref"]),
         additions=_unmatched_phrases(view, "hyp"),
         omissions=_unmatched_phrases(view, "ref"),
         plans=[
@@ -212,20 +220,15 @@ def _describe_marginal(penalty: float) -> str:
     return {np.inf: "hard", 0.0: "free"}.get(penalty, f"KL-relaxed ({penalty:g})")
 
 
-# Both texts, coloured by how well their units are matched.
+# Both texts, the errors coloured.
 
 
 @dataclass(frozen=True)
 class TextPiece:
-    """Characters that belong to the same units; `level` is -1 where they belong to none.
-
-    `band` runs from 0, no counterpart, to 3, well matched.
-    """
+    """A word, or what is between words; `severity` is minor or major where it is an error."""
 
     text: str
-    level: int = -1
-    band: int = 3
-    unmatched: bool = False
+    severity: str = ""
     title: str = ""
 
 
@@ -238,47 +241,28 @@ class UnmatchedPhrases:
     mass: str
 
 
-def text_pieces(side: Side) -> list[TextPiece]:
-    """The text in pieces, coloured by the match quality of the units that cover each."""
-    units, spans = _unit_spans(side)
-    ends = np.unique(np.concatenate(([0, len(side.text)], spans.ravel())))
-    pieces = []
-    for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-        over = (spans[:, 0] <= first) & (spans[:, 1] >= last)
-        text = side.text[first:last]
-        if text.isspace() or not over.any():
-            pieces.append(TextPiece(text))
-        else:
-            pieces.append(_coloured_piece(side, text, np.unique(units[over])))
-    return pieces
-
-
-def _unit_spans(side: Side) -> tuple[Array, Array]:
-    """The units that cover characters of the text, once per occurrence, and their spans."""
-    units, starts, ends = side.occurrences.T
-    spans = np.clip(np.stack((starts, ends), axis=1), 0, len(side.text))
-    there = ends > starts
-    return units[there], spans[there]
-
-
-def _coloured_piece(side: Side, text: str, units: Array) -> TextPiece:
-    weights = side.weights[units]
-    weights = weights if weights.sum() > 0 else np.ones(len(units))
-    quality = float(np.average(np.nan_to_num(side.match_quality[units]), weights=weights))
-    band = int(np.searchsorted(_BANDS, np.nan_to_num(quality), side="right"))
-    contribution = number(float(np.nansum(side.contributions[units])))
-    return TextPiece(
-        text,
-        int(colour_level(1 - quality)),
-        band,
-        bool(np.isin(units, side.unmatched_units).all()),
-        f"{_BAND_NAMES[band]} ({number(quality, 2)}); contribution {contribution}",
-    )
+def text_pieces(side: Side, spans: Sequence[ErrorSpan]) -> list[TextPiece]:
+    """The text in pieces, of which those in a span are errors."""
+    pieces, end = [], 0
+    for word, quality in zip(side.words, side.word_quality.tolist(), strict=True):
+        over = [span for span in spans if span.start < word.end and word.start < span.end]
+        if word.start > end:
+            inside = over and over[0].start < end
+            pieces.append(
+                TextPiece(side.text[end : word.start], over[0].severity if inside else "")
+            )
+        contribution = number(float(np.nansum(side.contributions[list(word.units)])))
+        kind = f"{over[0].kind}, {over[0].severity}; " if over else ""
+        title = f"{kind}match quality {number(quality, 2)}; contribution {contribution}"
+        text = side.text[max(word.start, end) : word.end]
+        pieces.append(TextPiece(text, over[0].severity if over else "", title))
+        end = max(end, word.end)
+    return [*pieces, TextPiece(side.text[end:])] if end < len(side.text) else pieces
 
 
 def _unmatched_phrases(view: View, name: str) -> UnmatchedPhrases:
     side: Side = getattr(view, name)
-    phrases = tuple(dict.fromkeys(side.quote(side.unmatched_units)))
+    phrases = tuple(dict.fromkeys(side.quote_words(side.unmatched_words)))
     plan = plan_for_side(view.plans, name) if view.plans else None
     if plan is not None and np.isfinite(getattr(plan.problem, name)):
         share = view.matching(name, plan).incomplete  # as in the caption of the plan

@@ -200,7 +200,7 @@ function showIntroduction() {
   the("result").setAttribute("aria-busy", "false");
   the("result").replaceChildren(make("div", { class: "empty" },
     make("p", {}, "The words of each text are points with a mass. The score is read off the cheapest plan that transports the hypothesis onto the reference."),
-    make("p", {}, "Type both, or ", make("b", {}, "try an example"), ": words are coloured by how well they match, ribbons show the transport plan, and additions and omissions are listed.")));
+    make("p", {}, "Type both, or ", make("b", {}, "try an example"), ": errors are coloured, ribbons show the transport plan, and additions and omissions are listed.")));
   say("");
 }
 

@@ -1,0 +1,140 @@
+"""Error spans: the words of a hypothesis that are wrong or added, and those of a reference missing.
+
+A word that the other text has too is matched, and so is a function word. Any other word is an error
+if the nearest units of the other text are far from its own: by how far, its severity.
+`benchmarks/studies/spans.py` fitted both limits to expert annotations. What differs critically is a
+major error in any case.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from freight.core.critical import FUNCTION_WORDS
+from freight.core.flags import SIDES, SideName, differences_among
+from freight.explain.explanation import Side, TextWord, View, plan_for_side
+from freight.transport.types import Array
+
+if TYPE_CHECKING:
+    from freight.explain.explanation import Explanation
+
+Severity = Literal["minor", "major"]
+SpanKind = Literal["wrong", "added", "missing"]
+
+
+@dataclass(frozen=True)
+class ErrorSpan:
+    """Characters of a text that are an error: `wrong` or `added` in hyp, `missing` in ref."""
+
+    side: SideName
+    start: int
+    end: int
+    severity: Severity
+    kind: SpanKind
+    text: str
+
+
+MINOR, MAJOR = 0.066, 0.21
+"""The costs from which on a word is an error of this severity, fitted for `freight`.
+
+The cost of a word is that to the nearest units, added up over its own; 1 is that of one unit
+between unrelated texts.
+"""
+
+
+def word_costs(view: View, name: SideName) -> tuple[list[TextWord], Array, Array]:
+    """The words of a side, which of them the other side has not, and what each costs.
+
+    A word that the other side has, a function word and a mark cost nothing.
+    """
+    own, other = (view.hyp, view.ref) if name == "hyp" else (view.ref, view.hyp)
+    known = {other.text[word.start : word.end].casefold() for word in other.words}
+    texts = [own.text[word.start : word.end].casefold() for word in own.words]
+    absent = np.array([text not in known and any(map(str.isalnum, text)) for text in texts], bool)
+    content = absent & np.array([text not in FUNCTION_WORDS for text in texts], bool)
+    costs = [float(np.sum(own.nearest_cost[list(word.units)])) for word in own.words]
+    return own.words, absent, np.where(content, costs, 0.0)
+
+
+def error_spans(explanation: Explanation) -> tuple[ErrorSpan, ...]:
+    """The errors of a hypothesis and what it lacks, in the order of the texts.
+
+    A word of the reference is missing if it is an error there and nothing that is wrong in the
+    hypothesis stands for it.
+    """
+    if not explanation.views:
+        return ()
+    view = explanation.views[0]
+    absent, severity = {}, {}
+    for name in SIDES:
+        words, absent[name], costs = word_costs(view, name)
+        severity[name] = np.searchsorted((MINOR, MAJOR), costs, side="right")
+        for difference in differences_among(explanation.flags):
+            start, end = difference.hyp if name == "hyp" else difference.ref
+            for k, word in enumerate(words):
+                if start < word.end and word.start < end:
+                    severity[name][k] = 2
+    counterparts = _counterparts(view)
+    kinds: list[SpanKind] = [
+        "wrong" if (absent["ref"] | (severity["ref"] > 0))[one].any() else "added"
+        for one in counterparts
+    ]
+    replaced = [ref for k in np.flatnonzero(severity["hyp"]) for ref in counterparts[k]]
+    severity["ref"][replaced] = 0
+    missing: list[SpanKind] = ["missing"] * len(severity["ref"])
+    wrong = _runs("hyp", view.hyp, severity["hyp"], kinds)
+    return (*wrong, *_runs("ref", view.ref, severity["ref"], missing))
+
+
+def _counterparts(view: View) -> list[list[int]]:
+    """For each word of the hypothesis the word of the reference that it is matched to, if any."""
+    flow = plan_for_side(view.plans, "hyp").flow
+    word_of = {unit: k for k, word in enumerate(view.ref.words) for unit in word.units}
+    counterparts = []
+    for word in view.hyp.words:
+        moved = flow[list(word.units)].sum(axis=0)
+        nearest = int(moved.argmax()) if moved.any() else -1
+        counterparts.append([word_of[nearest]] if nearest in word_of else [])
+    return counterparts
+
+
+def _runs(
+    name: SideName, side: Side, severities: Array, kinds: Sequence[SpanKind]
+) -> Iterator[ErrorSpan]:
+    """Neighbouring errors of a kind as one span, of the worst severity among them."""
+    run: list[int] = []
+    for k in range(len(severities) + 1):
+        ends = k == len(severities) or not severities[k]
+        if run and (ends or kinds[k] != kinds[run[0]]):
+            start, end = side.words[run[0]].start, side.words[run[-1]].end
+            major = max(int(severities[j]) for j in run) == 2
+            severity: Severity = "major" if major else "minor"
+            yield ErrorSpan(name, start, end, severity, kinds[run[0]], side.text[start:end])
+            run = []
+        if not ends:
+            run.append(k)
+
+
+def json_lines(
+    segments: Iterable[tuple[str, str, Sequence[ErrorSpan]]],
+) -> Iterator[str]:
+    """One object a segment: its number, its system and its spans."""
+    for segment, system, spans in segments:
+        record = {"segment": segment, "system": system, "spans": [asdict(one) for one in spans]}
+        yield json.dumps(record, ensure_ascii=False)
+
+
+def tab_separated(segments: Iterable[tuple[str, str, Sequence[ErrorSpan]]]) -> Iterator[str]:
+    """The form of the WMT shared task: a row a span of the hypothesis, then those missing.
+
+    The columns are segment, system, start, end, severity, and the side that the characters are in.
+    """
+    yield "\t".join(("segment", "system", "start", "end", "severity", "side"))
+    for segment, system, spans in segments:
+        for one in spans:
+            yield f"{segment}\t{system}\t{one.start}\t{one.end}\t{one.severity}\t{one.side}"
