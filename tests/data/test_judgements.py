@@ -11,8 +11,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from freight.data.judgement_files import read_judgements
-from freight.data.judgements import Judgements
+from freight.data.judgement_files import read_judgements, read_ratings
+from freight.data.judgements import Judgements, check_leaks
 from freight.errors import InvalidInput
 
 Rows = list[dict[str, Any]]
@@ -389,3 +389,60 @@ def test_real_columns(data: Path) -> None:
     assert darr.hyps[better] == "Civil rights movement issues travel alert for Missouri"
     assert darr.system_names[darr.systems[worse]] == "online-B.0"
     assert (darr.segments[darr.preferences[:, 0]] == darr.segments[darr.preferences[:, 1]]).all()
+
+
+BY_RATERS: Rows = [
+    {"hyp": "a b", "ref": "a c", "human": {"adequacy": 1, "fluency": 2}, "ratings": 3},
+    {"hyp": "a d", "ref": "a e", "human": {"adequacy": 2, "fluency": 1}, "ratings": 1},
+]
+
+
+def test_a_set_to_train_on_has_the_number_of_raters(tmp_path: Path) -> None:
+    path = write(tmp_path / "rated.jsonl", BY_RATERS)
+    judged = read_ratings(path, ["fluency"])
+    assert {name: x.tolist() for name, x in judged.human.items()} == {
+        "fluency": [2, 1],
+        "ratings": [3, 1],
+    }
+    every = read_ratings(path)
+    assert list(every.human) == ["adequacy", "fluency", "ratings"]
+    assert list(read_ratings(path, raters="fluency").human) == ["adequacy", "fluency"]
+    one = write(tmp_path / "one.jsonl", [{**row, "ratings": 2} for row in BY_RATERS])
+    assert list(read_ratings(one).human) == ["adequacy", "fluency"]
+    inside = [{**row, "human": {"score": k, "ratings": k}} for k, row in enumerate(BY_RATERS)]
+    both = read_ratings(write(tmp_path / "inside.jsonl", inside), ["score"])
+    assert list(both.human) == ["score", "ratings"]
+
+
+def test_preferences_are_trained_on_whatever_the_criteria(tmp_path: Path) -> None:
+    pair = {"ref": "a b", "better": "a b", "worse": "c d"}
+    judged = read_ratings(write(tmp_path / "pairs.jsonl", [pair]), ["fluency"])
+    assert judged.preferences is not None
+    assert not judged.human
+
+
+@pytest.mark.parametrize(
+    ("human", "raters", "message"),
+    [
+        (["fluencey"], None, "no criterion 'fluencey'; did you mean fluency? there is adequacy,"),
+        (None, "rating", "no criterion 'rating'; did you mean ratings? there is adequacy"),
+        (["same"], None, "same is 5 everywhere; there is nothing to agree with"),
+    ],
+)
+def test_ratings_that_cannot_be_trained_on(
+    tmp_path: Path, human: list[str] | None, raters: str | None, message: str
+) -> None:
+    rows = [{**row, "same": 5} for row in BY_RATERS]
+    with pytest.raises(InvalidInput) as error:
+        read_ratings(write(tmp_path / "rated.jsonl", rows), human, raters)
+    assert message in str(error.value)
+
+
+def test_texts_that_leak_into_a_test_set_are_named(tmp_path: Path) -> None:
+    train = read_ratings(write(tmp_path / "train.jsonl", BY_RATERS))
+    pairs = [{"ref": "a  c", "better": "a b ", "worse": "x"}]
+    leaking = read_ratings(write(tmp_path / "test.jsonl", pairs))
+    with pytest.raises(InvalidInput, match=r"1 texts of the test set test are in train .*'a b'"):
+        check_leaks([train], [leaking])
+    same_ref = [{"ref": "a c", "better": "another", "worse": "x"}]
+    check_leaks([train], [read_ratings(write(tmp_path / "other.jsonl", same_ref))])

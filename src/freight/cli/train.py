@@ -1,25 +1,44 @@
-"""`freight train cooccurrence` and `freight train word2vec`: word vectors of your own texts."""
+"""`freight train`: a metric on human ratings, or word vectors on your own texts."""
 
+import json
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from freight.cli import options
+from freight.cli import completion, options
 from freight.cli.completion import among
 from freight.cli.groups import grouped
+from freight.cli.options import (
+    DEFAULT,
+    encoder_setting,
+    given,
+    parse_conditions,
+    parse_settings,
+)
 from freight.cli.results import progress_bar
 from freight.data.output import check_inputs
+from freight.errors import FreightError, InvalidInput
 
 if TYPE_CHECKING:
+    from freight.core.metric import Metric
+    from freight.data.judgements import Judgements
+    from freight.judge.study import Study
     from freight.learn import PackedCorpus, WordVectors
+    from freight.learn.fitting import Fit, TrainingEvent
+    from freight.report.training import Training
+    from freight.transport.types import Array
 
 
-train_app = typer.Typer(help="Train word vectors on texts of your own.", no_args_is_help=True)
+train_app = typer.Typer(
+    help="Train a metric on ratings, or word vectors on texts of your own.", no_args_is_help=True
+)
 
 _SHOWN_WORDS, _SHOWN_NEAREST = 5, 4
 
@@ -163,3 +182,262 @@ def _save_vectors(corpus: "PackedCorpus", vectors: "WordVectors", output: Path) 
     console = Console()
     console.print(table)
     console.print(f"wrote {output}", soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class RatingOptions:
+    """The ratings to train on and to test on."""
+
+    panel: ClassVar = "Judgement sets"
+
+    ratings: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RATINGS", help="Judgement sets with ratings or preferences: see `judge`."
+        ),
+    ]
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DATA", help="Compare trained and untrained on this set; may be repeated."
+        ),
+    ] = None
+    human: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A criterion; may be repeated. Default: all."),
+    ] = None
+    raters: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Column with the number of raters of a row. Default: ratings, if there is one.",
+        ),
+    ] = None
+    where: options.Conditions = None
+    encoding: options.Encoding = "utf-8"
+
+
+@dataclass(frozen=True)
+class TrainedMetric:
+    """The metric and its encoder."""
+
+    panel: ClassVar = "Metric"
+
+    metric: Annotated[
+        str,
+        typer.Option("-m", "--metric", metavar="NAME", autocompletion=completion.metrics),
+    ] = DEFAULT
+    encoder: options.EncoderName = None
+    layer: options.Layer = None
+    settings: options.Settings = None
+    device: options.Device = None
+    threads: options.Threads = None
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """How to train."""
+
+    panel: ClassVar = "Training"
+
+    epochs: Annotated[
+        float | None, typer.Option(min=0.01, help="Passes over the ratings, at most.")
+    ] = None
+    strength: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, help="Of the differences: 1 is all, 0 none. Default: what agrees best."
+        ),
+    ] = None
+    resamples: options.Resamples = 1000
+    seed: options.Seed = 0
+
+
+@dataclass(frozen=True)
+class AdapterOutput:
+    """Where the adapter goes."""
+
+    panel: ClassVar = "Output"
+
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FOLDER",
+            help="For the adapter and a page on the training; continues what was interrupted.",
+        ),
+    ]
+    as_json: options.AsJson = False
+
+
+@train_app.command("metric")
+@grouped
+def train_metric(
+    data: RatingOptions, metric: TrainedMetric, fitting: FitOptions, output: AdapterOutput
+) -> None:
+    """Fit a metric to human ratings: an adapter for `--adapter` of the other commands.
+
+    A part of RATINGS is held out; where the trained metric does not agree better with it than the
+    untrained one, nothing is written.
+    """
+    folder = output.output
+    _check_folder(folder)
+    untrained, settings = _load_untrained(metric)
+    from freight.data.judgement_files import RATERS, read_ratings
+    from freight.data.judgements import check_leaks
+    from freight.learn.fitting import CHECKPOINT, fit
+
+    counting = data.raters or RATERS
+    asked = data.human, data.raters, parse_conditions(data.where or []), data.encoding
+    sets, tests = (
+        [read_ratings(x, *asked) for x in some] for some in (data.ratings, data.test or ())
+    )
+    tests = [replace(one, human=_without(one.human, counting)) for one in tests]
+    check_leaks(sets, tests)
+
+    if (folder / CHECKPOINT).exists():
+        typer.echo(f"continuing in {folder}", err=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with _training_progress() as progress:
+            fitted = fit(
+                sets,
+                untrained,
+                weights=counting,
+                seed=fitting.seed,
+                epochs=fitting.epochs,
+                strength=fitting.strength,
+                folder=folder,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        raise FreightError(f"stopped; the same command continues in {folder}") from None
+    finally:
+        with suppress(OSError):  # it is not empty: something was begun
+            folder.rmdir()
+    if fitted.adapter is not None:
+        named = replace(fitted.adapter, parameters={**settings, **fitted.adapter.parameters})
+        fitted = replace(fitted, adapter=named)
+    training = _tested(metric, fitted, untrained, tests, fitting)
+    _write_adapter(training, folder)
+    _present_training(training, folder, output.as_json)
+
+
+_PAGE = "training.html"
+
+
+def _without(human: "dict[str, Array]", name: str) -> "dict[str, Array]":
+    return {one: values for one, values in human.items() if one != name}
+
+
+def _check_folder(folder: Path) -> None:
+    from freight.learn.fitting import CHECKPOINT
+
+    if folder.is_file() or folder.suffix == ".safetensors":
+        raise InvalidInput(f"{folder} is no folder; name one for the adapter, as in -o my-adapter/")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / CHECKPOINT).exists():
+        raise InvalidInput(f"the folder {folder} is not empty; name another, or empty it")
+
+
+def _load_untrained(wanted: TrainedMetric) -> "tuple[Metric, dict[str, Any]]":
+    """The metric as it is, and the settings that it has other than by default."""
+    import freight
+    from freight.core.metric import Metric
+    from freight.metrics import LOADED
+
+    if wanted.threads is not None:
+        freight.set_threads(wanted.threads)
+    settings = given(layer=wanted.layer) | parse_settings(wanted.settings or [])
+    for name in (*LOADED, "preset", "column"):
+        if name in settings:
+            raise InvalidInput(f"--set {name} is not for training; leave it out")
+    placement = given(device=wanted.device)
+    encoder = encoder_setting(wanted.metric, wanted.encoder, placement, cache=False)
+    metric = freight.load(wanted.metric, **encoder, **settings)
+    if not isinstance(metric, Metric):
+        raise InvalidInput(f"{wanted.metric} has no encoder to train; take {DEFAULT}")
+    return metric, settings
+
+
+@contextmanager
+def _training_progress() -> "Iterator[Any]":
+    """A progress bar with the held-out agreement on standard error, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("training", total=None)
+
+        def progress(event: "TrainingEvent") -> None:
+            bar.update(task, total=event.steps, completed=event.step)
+            if event.agreement is not None:
+                both = f"{event.agreement:.3f}, untrained {event.untrained:.3f}"
+                bar.update(task, description=f"training (held out {both})")
+
+        yield progress
+
+
+def _tested(
+    wanted: TrainedMetric,
+    fitted: "Fit",
+    untrained: "Metric",
+    tests: "list[Judgements]",
+    fitting: FitOptions,
+) -> "Training":
+    """The training with what the tests say of trained and untrained, where something was gained."""
+    import freight
+    from freight.judge import judge
+    from freight.report.training import Training
+
+    encoder = untrained.encoder.identity
+    if fitted.adapter is None:
+        return Training(wanted.metric, encoder, fitted, (untrained.signature,))
+    trained = freight.load(wanted.metric, encoder=untrained.encoder, adapter=fitted.adapter)
+    both = {"trained": trained, "untrained": untrained}
+    preferred = [one for one in tests if one.preferences is not None]
+    rated = [one for one in tests if one.preferences is None]
+    studies: list[Study] = []
+    with progress_bar(sum(map(len, tests)) or None, "testing") as progress:
+        for sets in (rated, preferred):
+            if sets:
+                drawn = fitting.resamples, fitting.seed
+                study = judge(both, sets, resamples=drawn[0], seed=drawn[1], progress=progress)
+                studies.append(study)
+    signatures = trained.signature, untrained.signature
+    return Training(wanted.metric, encoder, fitted, signatures, tuple(studies))
+
+
+def _write_adapter(training: "Training", folder: Path) -> None:
+    """The adapter, what the tests say in its provenance, and the page."""
+    from freight.errors import MissingPart
+    from freight.report.training import write_training_page
+
+    adapter = training.fit.adapter
+    if adapter is None:
+        return
+    tested = {"tests": training.records()} if training.tests else {}
+    replace(adapter, provenance={**adapter.provenance, **tested}).save(folder)
+    try:
+        write_training_page(training, folder / _PAGE)
+    except MissingPart as missing:
+        typer.echo(f"no page is written: {missing}", err=True)
+
+
+def _present_training(training: "Training", folder: Path, as_json: bool) -> None:
+    from freight.report.training import show_training
+
+    adapter = training.fit.adapter
+    if as_json:
+        print(json.dumps(training.record(None if adapter is None else str(folder))))
+        return
+    console = Console()
+    show_training(training, console)
+    if adapter is None:
+        end = f"no gain on the rows held out ({training.gain}): nothing is written"
+    else:
+        end = f"agreement on the rows held out: {training.gain}\nwritten: {folder}"
+    console.print(end, markup=False, highlight=False, soft_wrap=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -77,6 +78,49 @@ def read_judgements(
     if system_file:
         judged = with_system_scores(judged, system_file, required=system_scores is not None)
     return judged.with_criteria(human)
+
+
+RATERS = "ratings"
+"""The column with the number of raters behind a row, where no other is named."""
+
+
+def read_ratings(
+    path: str | Path,
+    human: Sequence[str] | None = None,
+    raters: str | None = None,
+    where: Mapping[str, Any] | None = None,
+    encoding: str = "utf-8",
+) -> Judgements:
+    """A set to train on: preferences, or criteria and besides the number of raters of each row.
+
+    That number is in the column `raters`, or in `ratings` where a set has it.
+    """
+
+    def read(names: Sequence[str] | None) -> Judgements:
+        return read_judgements(path, names, where, encoding=encoding)
+
+    try:
+        judged = read(None)
+    except InvalidInput:
+        if not human:
+            raise
+        judged = read(human)
+    if judged.preferences is not None:
+        return judged
+    if not judged.human:
+        raise InvalidInput(f"{path} has neither ratings nor preferences of its rows")
+    counting = raters or RATERS
+    criteria = {name: x for name, x in judged.human.items() if name != counting}
+    if human:
+        criteria = read(human).human
+    check_spread(Path(path), criteria)
+    try:
+        counts = judged if counting in judged.human else read([counting])
+    except InvalidInput:
+        if raters:
+            raise
+        return replace(judged, human=criteria)
+    return replace(judged, human={**criteria, counting: counts.human[counting]})
 
 
 def _read_set(
@@ -197,8 +241,11 @@ class _TableReader:
         named = dict.fromkeys(name for _, row in numbered for name in _members(row, HUMAN))
         for name in self.human or ():
             if name not in rated:
+                near = get_close_matches(name, [*named, *numbered[0][1]], 1)
+                meant = f"did you mean {near[0]}? " if near else ""
+                there = ", ".join(named) or "none"
                 raise InvalidInput(
-                    f"{self.path} has no criterion {name!r}; there is {', '.join(named) or 'none'}"
+                    f"{self.path} has no criterion {name!r}; {meant}there is {there}"
                 )
         if self.human is None and not rated:
             columns = ", ".join(numbered[0][1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -191,6 +191,25 @@ def check_spread(source: Path, human: Mapping[str, Array]) -> list[str]:
             raise InvalidInput(f"{source}: {what}; there is nothing to agree with")
         notes.append(what)
     return notes
+
+
+def check_leaks(train: Iterable[Judgements], tests: Iterable[Judgements]) -> None:
+    """Refuse a test set that shares texts, by hypothesis and reference, with a training set."""
+    rated = {pair: one.name for one in train for pair in _text_pairs(one)}
+    for test in tests:
+        shared = [pair for pair in _text_pairs(test) if pair in rated]
+        if shared:
+            raise InvalidInput(
+                f"{len(shared):,} texts of the test set {test.name} are in {rated[shared[0]]} too,"
+                f" which is trained on, the first one {shared[0][0][:60]!r}; test on other texts"
+            )
+
+
+def _text_pairs(judged: Judgements) -> Iterator[tuple[str, str]]:
+    """Each hypothesis with each of its references, whatever their white space."""
+    for hyp, refs in zip(judged.hyps, judged.refs, strict=True):
+        for ref in refs:
+            yield " ".join(hyp.split()), " ".join(ref.split())
 
 
 def _distinct_outputs(

@@ -233,6 +233,26 @@ def strip(
     return picture(f"{title} by {below}", 3.4, 2.6, draw)
 
 
+def curve(
+    steps: Sequence[float], values: Sequence[float], title: str, below: str,
+    level: float | None = None, level_name: str = "",
+) -> str:  # fmt: skip
+    """A value by step, with a dashed line at a level to compare it with."""
+
+    def draw(axes: Axes) -> None:
+        axes.plot(steps, values, "o-", color=ACCENT, linewidth=1.8, markersize=3.5)
+        if level is not None:
+            axes.axhline(level, color=WARN, linewidth=1.4, linestyle=(0, (4, 3)))
+            axes.annotate(
+                level_name, (1, level), xycoords=("axes fraction", "data"), ha="right",
+                xytext=(0, 3), textcoords="offset points", fontsize=7.5, color=MUTED,
+            )  # fmt: skip
+        axes.grid(axis="y", linewidth=0.7)
+        _label_axes(axes, title, below)
+
+    return picture(f"{title} by {below}", 4.2, 2.6, draw)
+
+
 def heat_map(
     values: Array,
     rows: Sequence[str],
