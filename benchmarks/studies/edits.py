@@ -21,6 +21,7 @@ import numpy as np
 import changes
 import freight
 from edits_page import written_page
+from freight.core.scorers import PipelineScorer
 from freight.data.judgement_files import read_judgements
 from freight.transport.types import Array
 
@@ -73,8 +74,8 @@ def main() -> None:
     arguments = parser.parse_args()
     freight.set_threads(arguments.threads)
     found = {
-        "WMT15": drops(mechanical(arguments.sentences, arguments.seed)),
-        "ours": drops(by_hand()),
+        "WMT15": _of_all_metrics(mechanical(arguments.sentences, arguments.seed)),
+        "ours": _of_all_metrics(by_hand()),
     }
     OUTPUT.mkdir(parents=True, exist_ok=True)
     for name, content in written_page(found["WMT15"], found["ours"]).items():
@@ -105,7 +106,18 @@ def by_hand() -> Edited:
     return Edited(refs, {"synonym": list(synonyms), "negation": list(negations)})
 
 
-def drops(edited: Edited) -> dict[str, dict[str, Array]]:
+def _of_all_metrics(edited: Edited) -> dict[str, dict[str, Array]]:
+    """By column and edit, the drops of every metric."""
+    both: dict[str, dict[str, Array]] = {}
+    for name, columns in COLUMNS.items():
+        for column, shares in drops(freight.load(name), columns, edited).items():
+            both[name if len(columns) == 1 else f"{name} {column}"] = shares
+    return both
+
+
+def drops(
+    metric: PipelineScorer, columns: Sequence[str], edited: Edited
+) -> dict[str, dict[str, Array]]:
     """By column and edit: what it takes off each score, nan where the edit could not be made.
 
     The unit is the mean drop from a sentence itself to the next one of the set.
@@ -119,18 +131,15 @@ def drops(edited: Edited) -> dict[str, dict[str, Array]]:
     hyps = [hyp for several in versions.values() for hyp in several]
     made = np.array([hyp is not None for hyp in hyps])
     texts = [hyp or "" for hyp in hyps]
-    found = {}
-    for name, columns in COLUMNS.items():
-        metric = freight.load(name)
-        metric = metric.fit(refs, refs) if metric.needs_fitting else metric
-        result = metric.score(texts, refs * len(versions))
-        for column in result.columns:
-            if column.name in columns:
-                values = result[column.name] if column.higher else -result[column.name]
-                scores = np.where(made, values, np.nan).reshape(len(versions), -1)
-                label = name if len(columns) == 1 else f"{name} {column.name}"
-                found[label] = _shares(dict(zip(versions, scores, strict=True)))
-    return found
+    metric = metric.fit(refs, refs) if metric.needs_fitting else metric
+    result = metric.score(texts, refs * len(versions))
+    by_column = {}
+    for column in result.columns:
+        if column.name in columns:
+            values = result[column.name] if column.higher else -result[column.name]
+            scores = np.where(made, values, np.nan).reshape(len(versions), -1)
+            by_column[column.name] = _shares(dict(zip(versions, scores, strict=True)))
+    return by_column
 
 
 def _shares(scores: dict[str, Array]) -> dict[str, Array]:
