@@ -55,6 +55,7 @@ studies: .venv/ready-dev
 	$(BIN)/python benchmarks/studies/edits.py
 	$(BIN)/python benchmarks/studies/penalties.py
 	$(BIN)/python benchmarks/studies/figures.py
+	$(BIN)/python benchmarks/studies/robustness.py freight-da.embedded
 
 soak: .venv/ready-dev
 	FREIGHT_KILLS=100 $(BIN)/python -m pytest -q tests/encoders -k killed
