@@ -89,9 +89,9 @@ def test_a_long_stream_changes_no_bit_on_a_gpu(tiny: Path) -> None:
     metrics = [freight.load(name, encoder=encoder) for name in ("lazy-emd", "emd")]
     texts = [document(5 + k % 50, k) for k in range(40_000)]
     encoder.prepare(texts[:5000])
-    assert encoder._tokenizer.process.wait_until_started()
+    assert encoder._tokenizer.processes.wait_until_started()
     together = freight.score_together(metrics, texts[::2], texts[1::2])
-    assert encoder._tokenizer.process.wait_until_started()
+    assert encoder._tokenizer.processes.wait_until_started()
     assert encoder.cuda_graphs.captured
     assert encoder.cuda_graphs.enabled
     memory = torch.cuda.memory_stats()
