@@ -19,7 +19,7 @@ judge.grid.Choice judge.grid.Range judge.paired.against_first judge.raters.rater
 judge.sample.draw judge.standings.standings judge.tune.tune languages.detect metric.Metric
 pairings.Pairs pairings.side_by_side pictures.Pictured readouts.Transport readouts.PrecisionRecall
 readouts.Similarity readouts.FlowAverages rehearsal.Rehearsal report.leaderboard.leaderboard
-interop.lm_eval.Answers report.export.leaderboard
+data.candidates.Candidates interop.lm_eval.Answers report.export.leaderboard
 results.Column results.Result run.local.local run.on_ray.on_ray run.summary.Outcome
 run.summary.Run scoring.score_stream scoring.score_together solvers.barycenter solvers.solve
 train.cooccurrence train.word2vec types.Array types.Barycenters types.Plans types.Problem

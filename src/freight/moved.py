@@ -20,6 +20,7 @@ MOVED = {
     "clouds": "core.types",
     "comparing": "explain.comparison",
     "costs": "core.costs",
+    "data.candidates": "run.decoding",
     "data.places": "data.corpus",
     "decoding": "run.decoding",
     "doctor": "cli.doctor",

@@ -14,11 +14,11 @@ import pytest
 
 from freight.cli import main
 from freight.data import Corpus
-from freight.data.candidates import CandidateFile
 from freight.data.files import lines, rows
 from freight.data.judgement_files import read_judgements
 from freight.errors import InvalidInput
 from freight.learn import read_corpus
+from freight.run.decoding import CandidateFile
 
 READERS: dict[str, Callable[[Path], object]] = {
     "corpus": lambda path: Corpus(str(path)),

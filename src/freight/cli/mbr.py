@@ -97,8 +97,7 @@ def mbr_command(
     """
     _check_output(output, given_lists.candidates)
     encoder.set_threads()
-    from freight.data.candidates import CandidateFile
-    from freight.run.decoding import decode, fit_to_lists
+    from freight.run.decoding import CandidateFile, decode, fit_to_lists
 
     lists = CandidateFile(given_lists.candidates, given_lists.encoding)
     texts = (text for one in islice(lists, _LISTS_FOR_LANGUAGE) for text in one.references)
