@@ -353,10 +353,10 @@ def _sentence_pairs() -> Iterator[tuple[str, str]]:
 
 def make_encoder(folder: Path, layers: int, hidden: int, tokenizer: str | None) -> None:
     """BERT of a shape with random weights, and the vocabulary of the embedded encoder."""
-    from freight.encoders.transformer import embedded_folder
+    from freight.encoders.packages import packaged_folder
 
     library: Any = transformers
-    kept = library.AutoTokenizer.from_pretrained(tokenizer or embedded_folder())
+    kept = library.AutoTokenizer.from_pretrained(tokenizer or packaged_folder("embedded"))
     kept.save_pretrained(folder)
     torch.manual_seed(0)
     config = library.BertConfig(

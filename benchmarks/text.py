@@ -25,7 +25,7 @@ from rich.table import Table
 from scipy.stats import spearmanr
 
 import freight
-from freight.encoders.transformer import embedded_folder
+from freight.encoders.packages import packaged_folder
 
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
 Pairs = tuple[list[str], list[str]]
@@ -67,7 +67,7 @@ def contestants(hyps: list[str], refs: list[str]) -> dict[str, Callable[[], obje
     encoder = metrics["emd"].encoder
     texts = list(dict.fromkeys([*hyps, *refs]))
     several = list(metrics["bary-score"].layers)
-    package = bert_score.BERTScorer(model_type=str(embedded_folder()), num_layers=4)
+    package = bert_score.BERTScorer(model_type=str(packaged_folder("embedded")), num_layers=4)
     halved = {name: freight.load(name, encoder=in_halves()) for name in HALVED}
     return {
         "bert-score package": lambda: package.score(hyps, refs),

@@ -32,6 +32,7 @@ def python(code: str) -> list[str]:
 
 PROMISES = {
     "embedded": freight("score hyp.txt ref.txt --json"),
+    "multilingual": freight("score zh.txt zh.txt --encoder multilingual --json"),
     "lexical": freight("score hyp.txt ref.txt -m bleu -m rouge-l -m wer -m character --json"),
     "zh": freight("score zh.txt zh.txt -m wmd --lang zh --encoder static:words.txt --json"),
     "ja": freight("score ja.txt ja.txt -m wmd --lang ja --encoder static:words.txt --json"),

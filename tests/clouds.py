@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from freight.core.metric import measures_of_points
 from freight.core.types import Cloud, Kind, Measures, Spans, UnitSpans
-from freight.core.weightings import measures_of_points
 
 
 def cloud(

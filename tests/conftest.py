@@ -35,7 +35,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
     from transformers import AutoTokenizer, BertConfig, BertModel
 
-    from freight.encoders.transformer import embedded_folder
+    from freight.encoders.packages import packaged_folder
 
     folder = tmp_path_factory.mktemp("tiny")
     torch.manual_seed(0)
@@ -44,5 +44,5 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         max_position_embeddings=24,
     )  # fmt: skip
     BertModel(config).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(embedded_folder()).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(packaged_folder("embedded")).save_pretrained(folder)
     return folder

@@ -1,9 +1,9 @@
 """What costs much to make and never changes is made once for each process of a test run.
 
-The weights of the embedded encoder, its tokenizer and what standardisation fits to it are read and
-computed for the first metric that needs them; each later one gets the same objects. Nothing that a
-test checks is skipped: texts are encoded and problems are solved as often as they are asked for.
-A test of loading itself asks for the fixture `unshared`.
+The weights of the encoders of our extras, their tokenizers and what standardisation fits to them
+are read and computed for the first metric that needs them; each later one gets the same objects.
+Nothing that a test checks is skipped: texts are encoded and problems are solved as often as they
+are asked for. A test of loading itself asks for the fixture `unshared`.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -15,8 +15,9 @@ import pytest
 import freight
 from freight.core.types import Encoder
 from freight.core.weightings import Standardised
-from freight.encoders import EMBEDDED
+from freight.encoders import EMBEDDED, MULTILINGUAL
 from freight.encoders.cache import MemoryCached
+from freight.encoders.packages import PACKAGED
 from freight.encoders.transformer import Transformer
 
 SLOW = (
@@ -61,20 +62,20 @@ class Sharing:
             setattr(*self._originals.pop())
 
     def start(self) -> None:
-        """Share the embedded encoder, and what is computed from it."""
+        """Share the encoders of our extras, and what is computed from them."""
         for name in _computed(Transformer):
             if "device" not in name:  # the one that there is depends on what a test pretends
-                self.share(Transformer, name, _embedded)
+                self.share(Transformer, name, _of_extra)
         for name in _computed(Standardised):
-            self.share(Standardised, name, lambda pooling: _embedded(pooling.encoder) and pooling)
+            self.share(Standardised, name, lambda pooling: _of_extra(pooling.encoder) and pooling)
 
 
 def _computed(owner: type) -> list[str]:
     return [name for name, value in vars(owner).items() if isinstance(value, cached_property)]
 
 
-def _embedded(encoder: Any) -> Hashable | None:
-    known = isinstance(encoder, Transformer) and encoder.name == EMBEDDED
+def _of_extra(encoder: Any) -> Hashable | None:
+    known = isinstance(encoder, Transformer) and encoder.name in (EMBEDDED, MULTILINGUAL)
     return encoder if known else None
 
 
@@ -94,6 +95,12 @@ def unshared() -> Iterator[None]:
     _SHARING.stop()
     yield
     _SHARING.start()
+
+
+def need_encoder(name: str) -> None:
+    """Skip a test where the packages of an encoder are not installed."""
+    if not PACKAGED[name].is_installed:
+        pytest.skip(f"{name} is not installed: {PACKAGED[name].install}")
 
 
 @pytest.fixture(scope="session")

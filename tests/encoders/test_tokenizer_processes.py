@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
+from freight.encoders.packages import packaged_folder
 from freight.encoders.tokenizer import TokenIds, TokenizerProcesses, token_ids
-from freight.encoders.transformer import embedded_folder
 
 MANY = [f"Text {k}, naïve 🦖 un{k}believable \ud800" + " and more" * (k % 7) for k in range(2500)]
 FEW = ["", "  spaces ", "one", "\udfff half", "unbelievably good!"]
@@ -20,7 +20,7 @@ MIN_TEXTS = len(FEW) + 1
 
 
 def load_tokenizer() -> Any:
-    return AutoTokenizer.from_pretrained(embedded_folder()).backend_tokenizer
+    return AutoTokenizer.from_pretrained(packaged_folder("embedded")).backend_tokenizer
 
 
 def start(tokenizer: Any) -> TokenizerProcesses:

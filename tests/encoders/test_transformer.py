@@ -17,7 +17,8 @@ import freight
 from freight.core.types import Kind
 from freight.encoders import BERT_SCORE_LAYERS
 from freight.encoders.batching import TokenBatch, batch_shape
-from freight.encoders.transformer import Transformer, embedded_folder
+from freight.encoders.packages import packaged_folder
+from freight.encoders.transformer import Transformer
 from freight.errors import UntunedLayer
 
 TEXTS = ["A cat sat on the mat.", "Unbelievable, isn't it?", "", "  spaces around \n", "one"]
@@ -25,8 +26,8 @@ TEXTS = ["A cat sat on the mat.", "Unbelievable, isn't it?", "", "  spaces aroun
 
 def test_states_are_those_of_transformers(embedded_transformer: Transformer) -> None:
     cloud = embedded_transformer.encode(TEXTS, [0, 3, 6])
-    model = AutoModel.from_pretrained(embedded_folder())
-    tokenizer = AutoTokenizer.from_pretrained(embedded_folder())
+    model = AutoModel.from_pretrained(packaged_folder("embedded"))
+    tokenizer = AutoTokenizer.from_pretrained(packaged_folder("embedded"))
     for k, text in enumerate(TEXTS):
         with torch.inference_mode():
             inputs = tokenizer(text.strip(), return_tensors="pt")

@@ -10,7 +10,7 @@ import torch
 
 import freight
 import freight.loss
-from freight.encoders.transformer import embedded_folder
+from freight.encoders.packages import packaged_folder
 from freight.interop.rewards import reward
 from freight.judge.scores import study_columns
 
@@ -141,7 +141,7 @@ def test_baselines_are_those_of_the_package(tmp_path: Path) -> None:
     path = tmp_path / "baseline.tsv"
     path.write_text("LAYER,P,R,F\n0,0,0,0\n4,0.21,0.22,0.23\n")
     package = bert_score.BERTScorer(
-        model_type=str(embedded_folder()), num_layers=4, lang="en",
+        model_type=str(packaged_folder("embedded")), num_layers=4, lang="en",
         rescale_with_baseline=True, baseline_path=str(path), batch_size=1,
     )  # fmt: skip
     package._baseline_vals = torch.tensor([0.21, 0.22, 0.23])

@@ -9,7 +9,17 @@ import os
 from collections.abc import Callable
 from contextlib import redirect_stdout
 
-ENCODERS = ("embedded", "distilled", "distilled:", "static:", "hashed", "one-hot")
+ENCODERS = (
+    "embedded",
+    "multilingual",
+    "e5-small",
+    "all-mpnet-base-v2",
+    "distilled",
+    "distilled:",
+    "static:",
+    "hashed",
+    "one-hot",
+)
 """How the names of encoders begin; folders and files are completed by the shell itself."""
 
 

@@ -306,9 +306,9 @@ def check_torch_build() -> tuple[str, ...]:
 def check_encoder() -> DefaultEncoder:
     """Load the default encoder and encode a sentence."""
     from freight.encoders import EMBEDDED, encoder
-    from freight.encoders.transformer import embedded_folder
+    from freight.encoders.packages import packaged_folder
 
-    folder, start = str(embedded_folder()), time.perf_counter()
+    folder, start = str(packaged_folder("embedded")), time.perf_counter()
     chosen = encoder()
     cloud = chosen.encode([_HYP], [chosen.depth])
     seconds, dimensions = round(time.perf_counter() - start, 3), cloud.layers.shape[-1]
@@ -363,11 +363,11 @@ def check_cache(name: str, folder: Path) -> CacheFolder:
 def check_score() -> TrialScore:
     """Score two sentences; without the default encoder, equal ones by the hashed encoder."""
     from freight.encoders import EMBEDDED
-    from freight.encoders.transformer import embedded_folder
+    from freight.encoders.packages import packaged_folder
     from freight.metrics import load
 
     try:
-        embedded_folder()
+        packaged_folder("embedded")
         name, hyp, expected = EMBEDDED, _HYP, _EXPECTED
     except FreightError:
         name, hyp, expected = "hashed", _REF, 1.0

@@ -22,14 +22,13 @@ from freight.cli import completion, options
 from freight.cli.groups import EncoderOptions, SettingOptions, grouped
 from freight.cli.options import (
     DEFAULT,
-    detected,
     given,
+    language_setting,
     parse_settings,
     split_column,
     wanted_metrics,
 )
 from freight.data import Corpus
-from freight.data.languages import AUTO
 from freight.data.output import write_whole
 from freight.errors import InvalidInput
 
@@ -170,13 +169,13 @@ def _load_scorers(
     parts = [split_column(name) for name in texts.metric or [DEFAULT]]
     if len({name for name, _ in parts}) < len(parts) or len(parts) > 2:
         raise InvalidInput("name one metric, or two different ones to compare them")
-    lang = detected(texts.refs) if settings.lang == AUTO else settings.lang
+    names = [name for name, _ in parts]
     named = {
-        **given(layer=settings.layer, lang=lang, preset=settings.preset, adapter=encoder.adapter),
+        **given(layer=settings.layer, preset=settings.preset, adapter=encoder.adapter),
+        **language_setting(settings.lang, names, encoder.encoder, texts.refs),
         **parse_settings(settings.settings or []),
         **{f"{name}.column": column for name, column in parts if column},
     }
-    names = [name for name, _ in parts]
     requested = wanted_metrics(names, encoder.encoder, encoder.placement, named, encoder.cache)
     return [one.metric for one in requested]
 

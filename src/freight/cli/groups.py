@@ -24,7 +24,6 @@ from freight.cli.options import (
     language_setting,
     parse_settings,
     split_column,
-    target_setting,
     wanted_metrics,
 )
 from freight.data.wmt import COLUMNS
@@ -412,16 +411,13 @@ class MetricChoice:
     ) -> list[SelectedMetric]:
         """Load the metrics, each with the columns asked for.
 
-        The language is that of --lang, where auto looks at the references, or else the target of
-        the language pair. A metric named without a column stands for all its columns, or for the
+        The language is that of --lang, the target of the language pair, or that of the references.
+        A metric named without a column stands for all its columns, or for the
         primary one.
         """
         named, encoder = self.settings, self.encoder
         encoder.set_threads()
-        if named.lang is None and language_pair is not None:
-            language = target_setting(language_pair, self.names)
-        else:
-            language = language_setting(named.lang, self.names, encoder.encoder, refs)
+        language = language_setting(named.lang, self.names, encoder.encoder, refs, language_pair)
         settings = given(layer=named.layer, preset=named.preset, adapter=encoder.adapter)
         return wanted_metrics(
             self.names,

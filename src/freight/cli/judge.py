@@ -113,7 +113,7 @@ def judge_command(
         _check_output(path)
     check_inputs(output.output or (), [*judgements.data, *metrics.stored])
     import freight
-    from freight.core.pipeline import adapt
+    from freight.core.scorers import adapt
     from freight.judge import ScoreCache
     from freight.judge import judge as judge_metrics
     from freight.judge.scores import load_stored_scores
@@ -126,7 +126,9 @@ def judge_command(
     requested: list[SelectedMetric] = []
     if metrics.names:
         choice = MetricChoice(metrics.names, settings, encoder)
-        requested = choice.load(_references(sets, settings.lang), every_column=False)
+        requested = choice.load(
+            _references(sets, settings.lang, encoder.encoder), every_column=False
+        )
     requested += [
         SelectedMetric(adapt(load_stored_scores(path, sets)), ("score",)) for path in metrics.stored
     ]
@@ -147,18 +149,21 @@ def judge_command(
     _present(judged, output.output or [], output.as_json)
 
 
-def _references(sets: "list[Judgements]", lang: str | None) -> Iterator[str]:
-    """All references; with --lang auto all sets have to be in one language."""
-    from freight.data.languages import AUTO, detect
+def _references(sets: "list[Judgements]", lang: str | None, encoder: str | None) -> Iterator[str]:
+    """All references; where their language chooses the settings, it has to be one of all sets."""
+    from freight.data.languages import AUTO, ENGLISH, detect, detect_surely, language_name
 
     parts = {part.name: part for one in sets for part in one.split()}
     texts = {name: [ref for refs in part.refs for ref in refs] for name, part in parts.items()}
-    languages = {detect(several): name for name, several in texts.items()} if lang == AUTO else {}
+    look = detect if lang == AUTO else lambda several: detect_surely(several) or ENGLISH
+    asked = lang == AUTO or (lang is None and encoder is None)
+    languages = {look(several): name for name, several in texts.items()} if asked else {}
     if len(languages) > 1:
         (one, first), (other, second) = list(languages.items())[:2]
         raise InvalidInput(
-            f"--lang auto: {first} looks like {one}, {second} like {other}; judge them apart,"
-            " --where lang_pair=..."
+            f"{first} is in {language_name(one or 'no language')}, {second} in"
+            f" {language_name(other or 'no language')}: judge them apart, --where lang_pair=..., or"
+            " name an encoder for all, --encoder multilingual"
         )
     return (ref for several in texts.values() for ref in several)
 

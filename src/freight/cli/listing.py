@@ -73,11 +73,21 @@ def _show_metric(name: str) -> None:
 
 
 def encoders() -> None:
-    """List the encoders."""
-    table = Table("encoder", "what it is", title="Encoders")
-    for name, about in freight.list_encoders().items():
-        table.add_row(name, about)
-    Console().print(table)
+    """List the encoders: what they are, where they come from, their languages, their agreement."""
+    table = Table("encoder", "what it is", "languages", "agreement with people", title="Encoders")
+    notes = []
+    for name, one in freight.list_encoders().items():
+        spoken = one.languages
+        languages = ", ".join(spoken) if len(spoken) < 5 else f"{len(spoken)}, such as de, zh, ar"
+        about = f"{one.about} ({one.licence})" if one.licence else one.about
+        table.add_row(name, about, languages, one.agreement)
+        if one.installed is not None:
+            here = f"installed, from {one.source[0]}" if one.installed else f"run  {one.install}"
+            notes.append(f"{name}: {here}")
+    console = Console()
+    console.print(table)
+    for note in notes:
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
 
 
 def version() -> None:

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from freight.cli import completion
-from freight.data.languages import AUTO
-from freight.errors import InvalidInput
+from freight.data.languages import (
+    AUTO,
+    detect,
+    detect_surely,
+    language_code,
+    language_name,
+    reads_english,
+)
+from freight.errors import InvalidInput, MissingPart
 
 if TYPE_CHECKING:
     from freight.core.result import Column, Result
@@ -51,7 +58,10 @@ Layer = Annotated[
     str | None, typer.Option(help="Hidden state: 4, -1 (the last), -5: (the last five), all.")
 ]
 Lang = Annotated[
-    str | None, typer.Option(help="Target language: en, zh, de, ...; auto looks at REF.")
+    str | None,
+    typer.Option(
+        help="Target language: a code (de, zh-Hans) or a name (german); auto looks at REF."
+    ),
 ]
 Preset = Annotated[
     str | None, typer.Option(help="Settings by name, such as a paper's, or a .json file.")
@@ -179,59 +189,85 @@ def given(**options: Any) -> dict[str, Any]:
 
 
 def language_setting(
-    lang: str | None, names: list[str], encoder: str | None = None, refs: Iterable[str] = ()
+    lang: str | None,
+    names: list[str],
+    encoder: str | None = None,
+    refs: Iterable[str] = (),
+    pair: str | None = None,
 ) -> dict[str, str]:
-    """The language as a setting, where a metric has one; where none has, a note on stderr.
+    """The language as a setting, and a line on stderr for what it changes.
 
-    `auto` detects the language of the references. Another language than English is noted where the
-    encoder knows only English.
+    It is that of --lang, or the target of the language pair SRC-TGT, and without either that of
+    the references, where a metric would encode them with an encoder of some languages only. Where
+    their language has no encoder, they are refused unless one is named.
     """
-    import freight
-
-    if lang is None:
+    target = lang if lang is not None or pair is None else pair.rpartition("-")[2]
+    if target is not None:
+        chosen = _detected(refs) if target == AUTO else language_code(target)
+        return _apply_language(chosen, names, encoder, said=True)
+    if not _metrics_by_language(names):
         return {}
-    chosen = detected(refs) if lang == AUTO else lang
-    metrics = list(dict.fromkeys(split_column(name)[0] for name in names))
-    taking = [metric for metric in metrics if "encoder" in freight.parameters(metric)]
-    if chosen not in ("en", "code") and any(_is_english(one, encoder) for one in taking):
-        typer.echo(
-            f"the embedded encoder knows English; for {chosen} give another, such as"
-            " --encoder xlm-roberta-base",
-            err=True,
-        )
-    if any("lang" in freight.parameters(metric) for metric in metrics):
-        return {"lang": chosen}
-    typer.echo(f"--lang {chosen} makes no difference to {', '.join(metrics)}", err=True)
-    return {}
+    return _apply_language(detect_surely(refs), names, encoder, said=False)
 
 
-def target_setting(pair: str, names: list[str]) -> dict[str, str]:
-    """The target language of SRC-TGT as a setting, where a metric has one."""
+def _apply_language(
+    lang: str | None, names: list[str], encoder: str | None, said: bool
+) -> dict[str, str]:
+    """The settings of a language; metrics without an encoder get it only where it was said."""
     import freight
 
-    target = pair.rpartition("-")[2]
-    metrics = {split_column(name)[0] for name in names}
-    known = any("lang" in freight.parameters(metric) for metric in metrics)
-    return {"lang": target} if known else {}
+    by_language, metrics = _metrics_by_language(names), _distinct(names)
+    if lang is not None and by_language and not reads_english(lang):
+        _say_encoder(lang, by_language, encoder)
+    if lang is None or (not said and (encoder is not None or reads_english(lang))):
+        return {}
+    if not said:
+        return {f"{metric}.lang": lang for metric in by_language}
+    if not by_language and not any("lang" in freight.parameters(one) for one in metrics):
+        typer.echo(f"--lang {lang} makes no difference to {', '.join(metrics)}", err=True)
+        return {}
+    return {"lang": lang}
 
 
-def detected(refs: Iterable[str]) -> str:
+def _say_encoder(lang: str, metrics: list[str], encoder: str | None) -> None:
+    """Which encoder reads a language, or that the one that is named does not."""
+    import freight
+    from freight.encoders import MULTILINGUAL, languages_of
+    from freight.encoders.packages import PACKAGED
+
+    language, multilingual = language_name(lang), PACKAGED[MULTILINGUAL]
+    if encoder is not None:
+        known = languages_of(freight.encoder(encoder))
+        if known is not None and lang not in known:
+            note = f"freight: the encoder {encoder} does not read {language}: its scores say little"
+            typer.echo(note, err=True)
+        return
+    if not multilingual.is_installed:
+        raise MissingPart(
+            f"the references are in {language}, which the encoder of {', '.join(metrics)} does not"
+            f" read; run  {multilingual.install}  or name one, --encoder embedded for what there is"
+        )
+    typer.echo(f"language: {language}; encoder: {MULTILINGUAL}", err=True)
+
+
+def _distinct(names: list[str]) -> list[str]:
+    return list(dict.fromkeys(split_column(name)[0] for name in names))
+
+
+def _metrics_by_language(names: list[str]) -> list[str]:
+    """The metrics whose encoder depends on the language, unless one is named."""
+    from freight.encoders import FOR_OTHERS
+    from freight.metrics import default_encoder
+
+    return [one for one in _distinct(names) if default_encoder(one) in FOR_OTHERS]
+
+
+def _detected(refs: Iterable[str]) -> str:
     """The language that the references seem to be in, noted on stderr."""
-    from freight.data.languages import detect
-
-    language = detect(refs)
-    if language is None:
+    if (language := detect(refs)) is None:
         raise InvalidInput("--lang auto finds no language in the references; name it, --lang cs")
     typer.echo(f"language: {language}, by the look of the references", err=True)
     return language
-
-
-def _is_english(metric: str, encoder: str | None) -> bool:
-    """Whether a metric encodes with the embedded encoder, or what is distilled from it."""
-    import freight
-    from freight.encoders import DISTILLED, EMBEDDED
-
-    return (encoder or freight.default_encoder(metric)) in (DISTILLED, EMBEDDED)
 
 
 def wanted_metrics(
@@ -259,7 +295,8 @@ def wanted_metrics(
     for name, picked in columns.items():
         mine, used = _settings(name, settings)
         unused -= used
-        metric = freight.load(name, **encoder_setting(name, encoder, options, cache), **mine)
+        chosen = encoder_setting(name, encoder, options, cache, mine.get("lang"))
+        metric = freight.load(name, **chosen, **mine)
         if any(other.metric.name == metric.name for other in loaded):
             raise InvalidInput(f"two metrics are called {metric.name}; name one of them otherwise")
         loaded.append(SelectedMetric(metric, _columns(metric, picked)))
@@ -272,7 +309,11 @@ def wanted_metrics(
 
 
 def encoder_setting(
-    metric: str, name: str | None, options: Mapping[str, Any], cache: bool
+    metric: str,
+    name: str | None,
+    options: Mapping[str, Any],
+    cache: bool,
+    lang: str | None = None,
 ) -> dict[str, Any]:
     """The encoder as a setting, where the metric has one and an option concerns it."""
     import freight
@@ -280,7 +321,7 @@ def encoder_setting(
 
     if (name is None and not options and not cache) or "encoder" not in freight.parameters(metric):
         return {}
-    chosen = name or freight.default_encoder(metric)
+    chosen = name or freight.default_encoder(metric, lang)
     if chosen is None:  # a user's factory that has an encoder object for a default
         return {}
     if cache and not is_static(chosen):  # looking up words is faster than reading a disk

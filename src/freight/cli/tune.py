@@ -154,9 +154,11 @@ def tune_command(
     every = (ref for one in sets for refs in one.refs for ref in refs)
     language = language_setting(search.lang, [name, *rivals], encoder.encoder, every)
     named = given(layer=search.layer) | language | parse_settings(search.settings or [])
+    own = _own_settings(name, named)
+    placement = encoder.encoder, encoder.placement, encoder.cache
     fixed = {
-        **encoder_setting(name, encoder.encoder, encoder.placement, encoder.cache),
-        **_own_settings(name, named),
+        **encoder_setting(name, *placement, own.get("lang")),
+        **own,
         **given(column=column or None, adapter=encoder.adapter),
     }
     with _progress() as progress:

@@ -21,6 +21,8 @@ class FlagKind(StrEnum):
     EMPTY_SIDE = "empty side"
     NO_KNOWN_UNITS = "no known units"
     UNKNOWN_UNITS = "unknown units"
+    OTHER_LANGUAGE = "other language than the reference"
+    UNREAD_LANGUAGE = "language unknown to the encoder"
     WINDOWED = "windowed"
     HALVED_BATCH = "halved batch"
     IDF_EMPTY = "IDF empty"

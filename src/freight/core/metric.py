@@ -21,7 +21,7 @@ from freight.core.readouts import Readout
 from freight.core.result import Column, Result, check_references, result_of, signed
 from freight.core.scorers import Refs
 from freight.core.types import Chunk, Cloud, Encoder, Measures, Pairs, PairScores
-from freight.core.weightings import FittableWeighting, Weighting, measures_of_points
+from freight.core.weightings import FittableWeighting, Weighting
 from freight.errors import InvalidInput
 from freight.transport.types import Array, Problem
 
@@ -155,6 +155,37 @@ def _parts(texts: Iterable[str]) -> Iterator[list[str]]:
     stream = iter(texts)
     while part := list(islice(stream, _PART)):
         yield part
+
+
+def measures_of_points(sides: Sequence[Any]) -> Measures:
+    """Measures from the caller's own points (n, dim), or tuples of points and masses."""
+    import torch
+
+    points, weights = [], []
+    for k, side in enumerate(sides):
+        given, mass = side if isinstance(side, tuple) else (side, None)
+        cloud = torch.as_tensor(given)
+        if cloud.ndim != 2 or not bool(torch.isfinite(cloud).all()):
+            raise InvalidInput(f"measure {k} is not an array (n, dim) of finite numbers")
+        masses = np.ones(len(cloud)) if mass is None else np.asarray(mass, np.float64)
+        if masses.shape != (len(cloud),) or not np.isfinite(masses).all() or (masses < 0).any():
+            raise InvalidInput(
+                f"measure {k} has {len(cloud)} points; give as many masses, none < 0"
+            )
+        if len(cloud) and masses.sum() == 0:
+            raise InvalidInput(f"the masses of measure {k} are all 0")
+        points.append(cloud)
+        weights.append(masses / masses.sum() if len(masses) else masses)
+    if len({cloud.shape[1] for cloud in points}) > 1:
+        raise InvalidInput("the points of all measures need the same dimension")
+    sizes = np.array([len(cloud) for cloud in points])
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    every = torch.cat(points)
+    every = every if every.dtype == torch.float64 else every.float()
+    ids, unknown = np.arange(len(every)), np.zeros(len(points))
+    mass = np.concatenate(weights)
+    flags, extent = ((),) * len(points), np.stack((ids, ids), axis=1)
+    return Measures(every, mass, offsets, ids, unknown, sizes == 0, flags, extent)
 
 
 class Mixture(Protocol):

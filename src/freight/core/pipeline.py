@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from freight.core.flags import NO_FLAGS, SIDES, Flag, FlagKind, Flags, empty_flags
-from freight.core.result import Column, Result
-from freight.core.scorers import AdaptedScorer, PipelineScorer, Refs, Scorer
+from freight.core.result import Result
+from freight.core.scorers import Refs, Scorer, adapt, warn_of_language
 from freight.core.types import (
     Chunk,
     Cloud,
@@ -35,7 +35,8 @@ from freight.core.types import (
     Segment,
     device_of,
 )
-from freight.data.languages import UNKNOWN, vocabulary_note
+from freight.data.languages import UNKNOWN, language_flags, vocabulary_note
+from freight.encoders import languages_of
 from freight.errors import InvalidInput, UnknownVocabulary
 from freight.transport.types import Array, Plans, fetch_array, send_to_device
 
@@ -67,8 +68,8 @@ def score_together(
     parts = list(score_stream(ready, segments, progress, size))
     results = [Result.joined(one) for one in zip(*parts, strict=True)]
     for metric, result in zip(ready, results, strict=True):
-        if result.unknown > UNKNOWN and metric.parts:
-            every = (ref for _, several in segments for ref in several)
+        every = [ref for _, several in segments for ref in several]
+        if not warn_of_language(metric, every) and result.unknown > UNKNOWN and metric.parts:
             note = vocabulary_note(metric.parts[0].encoder.identity, every)
             warnings.warn(note, UnknownVocabulary, stacklevel=3)
     return results
@@ -95,31 +96,6 @@ def score_stream(
             scorer.read(chunk, scored[end - len(scorer.parts) : end])
             for scorer, end in zip(scorers, ends, strict=True)
         ]
-
-
-def adapt(scorer: Scorer) -> PipelineScorer:
-    """The scorer as a pipeline scorer: itself where it is one, else wrapped."""
-    if _offers(scorer, PipelineScorer):
-        return cast(PipelineScorer, scorer)
-    lacking = [name for name in ("name", "columns", "score") if not hasattr(scorer, name)]
-    if lacking:
-        raise InvalidInput(
-            f"{scorer!r} is not a scorer: it has no {' and no '.join(lacking)}; a scorer has a"
-            " name, columns and score(hyps, refs)"
-        )
-    columns = tuple(scorer.columns)
-    if not columns or not all(isinstance(column, Column) for column in columns):
-        raise InvalidInput(f"the columns of {scorer.name} are not a tuple of freight.Column")
-    return AdaptedScorer(scorer, columns)
-
-
-def _offers(thing: object, protocol: type) -> bool:
-    """Whether an object has all members of a protocol, without computing any: some hash files."""
-    members = [name for base in protocol.__mro__ for name in vars(base) if name[0] != "_"]
-    if hasattr(type(thing), "__getattr__"):  # it hands some of them on
-        return all(hasattr(thing, name) for name in members)
-    own = getattr(thing, "__dict__", {})
-    return all(hasattr(type(thing), name) or name in own for name in members)
 
 
 def score_chunks(
@@ -302,7 +278,8 @@ def score_encoded(
     for one in encoded:
         for k, cloud in one.clouds(metrics):
             costs = compute_costs(metrics[k], *weigh(metrics[k], cloud), chunk.index)
-            results[k] = add_text_flags(read_scores(metrics[k], costs), cloud, chunk.index)
+            scored = read_scores(metrics[k], costs)
+            results[k] = add_text_flags(metrics[k].encoder, scored, cloud, chunk.index)
     return results
 
 
@@ -432,10 +409,14 @@ def solve_pairs(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]
     return plans
 
 
-def add_text_flags(scored: PairScores, cloud: Cloud, index: Array) -> PairScores:
-    """The same scores; the flags of a pair's texts are added to its own."""
+def add_text_flags(encoder: Encoder, scored: PairScores, cloud: Cloud, index: Array) -> PairScores:
+    """The same scores; the flags of a pair's texts and of their languages are added to its own."""
     flags = cloud.flags
-    return scored._replace(flags=_add_flags(scored.flags, index, flags, flags))
+    every = _add_flags(scored.flags, index, flags, flags)
+    languages = languages_of(encoder)
+    for k, (hyp, ref) in enumerate(index.tolist()):
+        every[k] |= language_flags(cloud.texts[hyp], cloud.texts[ref], languages)
+    return scored._replace(flags=every)
 
 
 def _add_flags(

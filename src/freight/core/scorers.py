@@ -6,13 +6,16 @@ much: it calls `adapt` once, at its border, and then uses the full `PipelineScor
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from freight.core.result import Column, Result
 from freight.core.types import Chunk, PairScores
-from freight.errors import InvalidInput
+from freight.data.languages import detect_surely, language_name
+from freight.encoders import languages_of
+from freight.errors import InvalidInput, UnreadLanguage
 from freight.transport.types import Array
 
 if TYPE_CHECKING:
@@ -214,3 +217,44 @@ class AdaptedScorer:
         if not isinstance(self.scorer, Explainable):
             raise InvalidInput(f"{self.name} cannot explain its scores: it has no method explain")
         return self.scorer.explain(hyp, ref, column)
+
+
+def adapt(scorer: Scorer) -> PipelineScorer:
+    """The scorer as a pipeline scorer: itself where it is one, else wrapped."""
+    if _offers(scorer, PipelineScorer):
+        return cast(PipelineScorer, scorer)
+    lacking = [name for name in ("name", "columns", "score") if not hasattr(scorer, name)]
+    if lacking:
+        raise InvalidInput(
+            f"{scorer!r} is not a scorer: it has no {' and no '.join(lacking)}; a scorer has a"
+            " name, columns and score(hyps, refs)"
+        )
+    columns = tuple(scorer.columns)
+    if not columns or not all(isinstance(column, Column) for column in columns):
+        raise InvalidInput(f"the columns of {scorer.name} are not a tuple of freight.Column")
+    return AdaptedScorer(scorer, columns)
+
+
+def _offers(thing: object, protocol: type) -> bool:
+    """Whether an object has all members of a protocol, without computing any: some hash files."""
+    members = [name for base in protocol.__mro__ for name in vars(base) if name[0] != "_"]
+    if hasattr(type(thing), "__getattr__"):  # it hands some of them on
+        return all(hasattr(thing, name) for name in members)
+    own = getattr(thing, "__dict__", {})
+    return all(hasattr(type(thing), name) or name in own for name in members)
+
+
+def warn_of_language(scorer: PipelineScorer, refs: Iterable[str]) -> bool:
+    """Warn of references in a language that the scorer's encoder does not read; true if so."""
+    known = [languages_of(encoder) for encoder in dict.fromkeys(p.encoder for p in scorer.parts)]
+    read = [languages for languages in known if languages is not None]
+    lang = detect_surely(refs) if read else None
+    if lang is None or all(lang in languages for languages in read):
+        return False
+    warnings.warn(
+        f"the references look like {language_name(lang)}, which the encoder of {scorer.name} does"
+        f" not read, and its scores say little: load it with lang={lang!r}",
+        UnreadLanguage,
+        stacklevel=4,
+    )
+    return True

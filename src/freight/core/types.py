@@ -26,13 +26,13 @@ class Kind(IntFlag):
     CONTINUATION = 2
     PUNCTUATION = 4
     UNKNOWN = 8
-    ABSENT = 16
-    """Without a vector of its own: the vector is zero."""
+    ABSENT = 16  # without a vector of its own: the vector is zero
     LITERAL = 32
     """Compared with others of this kind by its id, which stands for its characters: equal or
     orthogonal, whatever the vectors are. The vector of an unknown token says nothing of it."""
     TYPOGRAPHIC = 64
     """Punctuation that is not all of ASCII, as ellipses and most quotation marks are not."""
+    BLANK = 128  # white space alone, as a token of SentencePiece
 
 
 class Spans(NamedTuple):

@@ -46,8 +46,11 @@ def unit_name(*parts: Any) -> str:
 
 
 def tokens(cloud: Cloud) -> Cloud:
-    """The encoder's units, sub-words or words, that have a vector; special ones are absent."""
-    return cloud.only(~cloud.having(Kind.SPECIAL | Kind.ABSENT))
+    """The encoder's units, sub-words or words, that have a vector; special ones are absent.
+
+    So is white space, which some tokenizers make a unit of.
+    """
+    return cloud.only(~cloud.having(Kind.SPECIAL | Kind.ABSENT | Kind.BLANK))
 
 
 def all_tokens(cloud: Cloud) -> Cloud:

@@ -7,7 +7,7 @@ that come with the library. The weightings below take a pooling, and add the mas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,8 +22,7 @@ from freight.core.flags import Flag, FlagKind
 from freight.core.idf import Frequencies, Idf
 from freight.core.types import Cloud, Encoder, Kind, Measures, NestedMeasures
 from freight.core.units import sentence_of, tokens
-from freight.encoders import without_adapter
-from freight.errors import InvalidInput
+from freight.encoders import languages_of, without_adapter
 from freight.transport.barycenters import barycenter, barycenter_coefficients
 from freight.transport.devices import has_kernels, read_ahead, vectors_on_device
 from freight.transport.types import Array, fetch_array, send_to_device
@@ -64,6 +63,8 @@ def pointing(vectors: torch.Tensor) -> torch.Tensor:
 
 SENTENCES = "sentences.txt"
 _LEAST = 1e-4
+_DIRECTIONS = 8
+"""Principal directions that are removed of an encoder of many languages; see docs/languages.md."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ class Standardised:
     dimension come from the bundled sentences, so that they are the encoder's own and a score
     depends on nothing but its two texts. The sentences are dense in names: an origin among names
     sets other words apart best. They are those of the untrained encoder where it has an adapter,
-    which was fitted with these.
+    which was fitted with these. Of an encoder of many languages the principal directions of
+    each layer are removed too: its vectors have them in common, whatever they stand for.
     """
 
     encoder: Encoder
@@ -84,7 +86,13 @@ class Standardised:
     @property
     def identity(self) -> str:
         """What it is computed from; the encoder and the layers are named elsewhere."""
-        return f"standardised on {len(sentences())} sentences"
+        removed = f" without {self._removed} directions" if self._removed else ""
+        return f"standardised on {len(sentences())} sentences{removed}"
+
+    @property
+    def _removed(self) -> int:
+        languages = languages_of(self.encoder)
+        return _DIRECTIONS if languages is not None and len(languages) > 1 else 0
 
     def __getstate__(self) -> dict[str, Any]:
         """Only the specification is pickled; the statistics are computed again where needed."""
@@ -92,19 +100,30 @@ class Standardised:
 
     def __call__(self, layers: torch.Tensor) -> torch.Tensor:
         """One vector (unit, layer * dim) out of (unit, layer, dim)."""
-        mean, spread = (part.to(layers.device) for part in self._moments)
+        mean, spread, directions = (part.to(layers.device) for part in self._moments)
         precise = layers if layers.dtype == torch.float64 else layers.float()
-        if has_kernels(precise):
+        if has_kernels(precise) and not self._removed:
             return vectors_on_device().standardise(precise, mean, spread)
-        return end_to_end((precise - mean) / spread)
+        scaled = (precise - mean) / spread
+        if self._removed:
+            shares = torch.einsum("uld,lkd->ulk", scaled, directions.to(scaled.dtype))
+            scaled = scaled - torch.einsum("ulk,lkd->uld", shares, directions.to(scaled.dtype))
+        return end_to_end(scaled)
 
     @cached_property
-    def _moments(self) -> tuple[torch.Tensor, torch.Tensor]:
+    def _moments(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Mean and spread (layer, dim) and principal directions (layer, direction, dim)."""
         untrained = without_adapter(self.encoder)
         points = tokens(untrained.encode(sentences(), self.layers)).layers.double()
         spread = points.std(dim=0, correction=0)
         floor = _LEAST * spread.mean(dim=-1, keepdim=True).clamp(min=torch.finfo(spread.dtype).tiny)
-        return points.mean(dim=0).float(), torch.maximum(spread, floor).float()
+        mean, spread = points.mean(dim=0), torch.maximum(spread, floor)
+        directions = spread.new_zeros((len(spread), 0, spread.shape[1]))
+        if self._removed:
+            scaled = ((points - mean) / spread).transpose(0, 1)
+            _, vectors = torch.linalg.eigh(scaled.mT @ scaled)  # the largest last
+            directions = vectors[:, :, -self._removed :].mT.contiguous()
+        return mean.float(), spread.float(), directions.float()
 
 
 def sentences() -> list[str]:
@@ -418,32 +437,3 @@ def measures(cloud: Cloud, mass: Array, points: torch.Tensor | None = None) -> M
         np.stack((units, units), axis=1),
         literal if literal.any() else None,
     )
-
-
-def measures_of_points(sides: Sequence[Any]) -> Measures:
-    """Measures from the caller's own points (n, dim), or tuples of points and masses."""
-    points, weights = [], []
-    for k, side in enumerate(sides):
-        given, mass = side if isinstance(side, tuple) else (side, None)
-        cloud = torch.as_tensor(given)
-        if cloud.ndim != 2 or not bool(torch.isfinite(cloud).all()):
-            raise InvalidInput(f"measure {k} is not an array (n, dim) of finite numbers")
-        masses = np.ones(len(cloud)) if mass is None else np.asarray(mass, np.float64)
-        if masses.shape != (len(cloud),) or not np.isfinite(masses).all() or (masses < 0).any():
-            raise InvalidInput(
-                f"measure {k} has {len(cloud)} points; give as many masses, none < 0"
-            )
-        if len(cloud) and masses.sum() == 0:
-            raise InvalidInput(f"the masses of measure {k} are all 0")
-        points.append(cloud)
-        weights.append(masses / masses.sum() if len(masses) else masses)
-    if len({cloud.shape[1] for cloud in points}) > 1:
-        raise InvalidInput("the points of all measures need the same dimension")
-    sizes = np.array([len(cloud) for cloud in points])
-    offsets = np.concatenate(([0], np.cumsum(sizes)))
-    every = torch.cat(points)
-    every = every if every.dtype == torch.float64 else every.float()
-    ids, unknown = np.arange(len(every)), np.zeros(len(points))
-    mass = np.concatenate(weights)
-    flags, extent = ((),) * len(points), np.stack((ids, ids), axis=1)
-    return Measures(every, mass, offsets, ids, unknown, sizes == 0, flags, extent)

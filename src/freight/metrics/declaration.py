@@ -312,14 +312,19 @@ class Declaration(Generic[P, R]):
     def settable(self) -> dict[str, Parameter]:
         """What can be set when the metric is loaded: besides its parameters what `load` takes."""
         columns = Any if self.columns is None else _choice(self.columns)
-        adapter = (
-            {"adapter": Parameter("adapter", Any, None)} if "encoder" in self.parameters else {}
+        of_encoder = (
+            {
+                "lang": Parameter("lang", str | None, None),
+                "adapter": Parameter("adapter", Any, None),
+            }
+            if "encoder" in self.parameters
+            else {}
         )
         return {
             **self.parameters,
             "preset": Parameter("preset", str | None, None),
             "column": Parameter("column", columns, None),
-            **adapter,
+            **{name: one for name, one in of_encoder.items() if name not in self.parameters},
         }
 
     @property

@@ -379,7 +379,10 @@ def _utilities(
     for block in blocks:
         scored = [
             add_text_flags(
-                read_scores(metric, compute_costs(metric, hyp, ref, block)), cloud, block
+                metric.encoder,
+                read_scores(metric, compute_costs(metric, hyp, ref, block)),
+                cloud,
+                block,
             )
             for metric, (cloud, hyp, ref) in zip(scorer.parts, sides, strict=True)
         ]
