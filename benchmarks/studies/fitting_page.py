@@ -38,11 +38,12 @@ Fitted to all sets but WebNLG, the embedded encoder scores there:
 
 {left_out}
 
-Data coverage loses {loss} points; the other columns gain, or lose less than half a point. REALSumm and
-Flickr8k were not left out in turn. Of the sets that were fitted to, 5 % of the references were held
-out: there Flickr8k gains 10 points or more (299 rows); of WebNLG (144 rows) e5-small's correctness
-gains (.61 to .65, p = .006) and the embedded encoder's data coverage loses (.53 to .49); REALSumm
-falls (125 rows: embedded .48 to .46, e5-small .52 to .46). For summaries, take the untrained metric.
+Data coverage loses {loss} points; the other columns gain, or lose less than half a point.
+REALSumm and Flickr8k were not left out in turn. Of the sets that were fitted to, 5 % of the
+references were held out: there Flickr8k gains 10 points or more (299 rows); of WebNLG (144 rows)
+e5-small's correctness gains (.61 to .65, p = .006) and the embedded encoder's data coverage loses
+(.53 to .49); REALSumm falls (125 rows: embedded .48 to .46, e5-small .52 to .46). For summaries,
+take the untrained metric.
 """
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-MOST = 25
+MOST = 27
 # Notes each file of the package in which a function is entered, in the order of the first entries.
 TRACED = """
 import json, os, sys, threading
@@ -22,6 +22,10 @@ def note(frame, event, argument):
     code, caller = frame.f_code, frame.f_back.f_code if frame.f_back else None
     is_function = code.co_flags & 1 and code.co_name != "<module>"
     is_import = caller and caller.co_filename.startswith("<frozen importlib")
+    above = frame.f_back
+    while above and not is_import:  # what a module calls while it is imported
+        is_import = above.f_code.co_name == "<module>" and above.f_globals["__name__"] != "__main__"
+        above = above.f_back
     if event == "call" and is_function and not is_import and code.co_filename.startswith(package):
         name = code.co_filename[len(package):]
         if name not in entered:

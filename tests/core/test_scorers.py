@@ -12,9 +12,8 @@ import pytest
 import freight
 from freight.core.flags import Flag, FlagKind
 from freight.core.idf import Frequencies
-from freight.core.pipeline import ChunkSize
+from freight.core.pipeline import ChunkSize, adapt
 from freight.core.result import count_segments, describe
-from freight.core.scorers import adapt
 from freight.metrics.std import Weights
 
 

@@ -8,7 +8,8 @@ import pytest
 
 import freight
 from freight.cli import main
-from freight.core.scorers import Refs, adapt
+from freight.core.pipeline import adapt
+from freight.core.scorers import Refs
 from freight.data.wmt import WmtTask, write_scores
 from freight.errors import InvalidInput
 from freight.judge import ScoreCache, judge

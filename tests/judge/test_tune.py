@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import freight
-from freight.core.pipeline import pair_up
+from freight.core.scorers import pair_up
 from freight.core.sweep_cache import SharedEncodings, SweepCache
 from freight.core.types import Cloud, Progress
 from freight.data.judgements import Judgements

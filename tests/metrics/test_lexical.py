@@ -19,7 +19,8 @@ from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 import freight
-from freight.core.pipeline import ChunkSize, pair_up, score_stream
+from freight.core.pipeline import ChunkSize, score_stream
+from freight.core.scorers import pair_up
 from freight.errors import InvalidInput, MissingPart
 from freight.metrics import lexical
 from freight.metrics.lexical.scorer import Lexical

@@ -125,7 +125,7 @@ def _list_spans(
     output: ExplanationOutput,
 ) -> None:
     """Print or write the error spans of two texts, or of two files line by line."""
-    from freight.core.pipeline import pair_up
+    from freight.core.scorers import pair_up
     from freight.explain.explainer import explain_segments
     from freight.explain.spans import json_lines, tab_separated
 

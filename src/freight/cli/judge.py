@@ -113,7 +113,7 @@ def judge_command(
         _check_output(path)
     check_inputs(output.output or (), [*judgements.data, *metrics.stored])
     import freight
-    from freight.core.scorers import adapt
+    from freight.core.pipeline import adapt
     from freight.judge import ScoreCache
     from freight.judge import judge as judge_metrics
     from freight.judge.scores import load_stored_scores

@@ -9,6 +9,7 @@ from typing import Protocol, Self, runtime_checkable
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from freight.core.types import Measures, NestedMeasures, Pairs
 from freight.errors import InvalidInput
@@ -46,7 +47,10 @@ class PointPairs(Pairs):
 
     def similarity(self) -> Tensor:
         """Cosine similarity, never outside -1 to 1; that of a zero vector is 0."""
-        hyp, ref = map(scale_to_unit_length, self.padded_points)
+        hyp, ref = (
+            scale_to_unit_length(points) if points.is_cuda else normalize(points, dim=-1)
+            for points in self.padded_points
+        )
         cosines = (hyp @ ref.mT)[: len(self.which)].clamp(-1.0, 1.0)
         return self._compared(cosines, 1.0, 0.0)
 

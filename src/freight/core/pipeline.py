@@ -17,13 +17,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from freight.core.flags import NO_FLAGS, SIDES, Flag, FlagKind, Flags, empty_flags
-from freight.core.result import Result
-from freight.core.scorers import Refs, Scorer, adapt, warn_of_language
+from freight.core.result import Column, Result
+from freight.core.scorers import (
+    AdaptedScorer,
+    PipelineScorer,
+    Refs,
+    Scorer,
+    pair_up,
+    warn_of_language,
+)
 from freight.core.types import (
     Chunk,
     Cloud,
@@ -98,6 +105,31 @@ def score_stream(
         ]
 
 
+def adapt(scorer: Scorer) -> PipelineScorer:
+    """The scorer as a pipeline scorer: itself where it is one, else wrapped."""
+    if _offers(scorer, PipelineScorer):
+        return cast(PipelineScorer, scorer)
+    lacking = [name for name in ("name", "columns", "score") if not hasattr(scorer, name)]
+    if lacking:
+        raise InvalidInput(
+            f"{scorer!r} is not a scorer: it has no {' and no '.join(lacking)}; a scorer has a"
+            " name, columns and score(hyps, refs)"
+        )
+    columns = tuple(scorer.columns)
+    if not columns or not all(isinstance(column, Column) for column in columns):
+        raise InvalidInput(f"the columns of {scorer.name} are not a tuple of freight.Column")
+    return AdaptedScorer(scorer, columns)
+
+
+def _offers(thing: object, protocol: type) -> bool:
+    """Whether an object has all members of a protocol, without computing any: some hash files."""
+    members = [name for base in protocol.__mro__ for name in vars(base) if name[0] != "_"]
+    if hasattr(type(thing), "__getattr__"):  # it hands some of them on
+        return all(hasattr(thing, name) for name in members)
+    own = getattr(thing, "__dict__", {})
+    return all(hasattr(type(thing), name) or name in own for name in members)
+
+
 def score_chunks(
     metrics: Sequence[Metric],
     segments: Iterable[Segment],
@@ -150,38 +182,6 @@ class _ProgressMeter:
         self._done[id(chunk)] = self._done.get(id(chunk), 0.0) + share
         if self._progress:
             self._progress(share * (int(chunk.segments[-1]) + 1))
-
-
-def pair_up(
-    hyps: Sequence[str], refs: Refs, names: tuple[str, str] = ("hyps", "refs")
-) -> list[Segment]:
-    """Each hypothesis with its references; what is no text is named."""
-    for name, given in zip(names, (hyps, refs), strict=True):
-        if isinstance(given, (str, bytes)):
-            raise InvalidInput(f"{name} is one text; give a list of texts, [{name.rstrip('s')}]")
-        if given is None:
-            raise InvalidInput(f"{name} is None; give a list of texts")
-    if len(hyps) != len(refs):
-        raise InvalidInput(f"there are {len(hyps)} hypotheses but {len(refs)} references")
-    if not len(hyps):
-        raise InvalidInput(f"there is nothing to score: {' and '.join(names)} are empty")
-    segments: list[Segment] = []
-    for k, (hyp, given) in enumerate(zip(hyps, refs, strict=True)):
-        _check(hyp, f"{names[0]}[{k}]")
-        several: Any = given
-        if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)):
-            several = (given,)
-        if not len(several):
-            raise InvalidInput(f"{names[1]}[{k}] is an empty list; give at least one reference")
-        for r, ref in enumerate(several):
-            _check(ref, f"{names[1]}[{k}]" + (f"[{r}]" if several is given else ""))
-        segments.append((hyp, several))
-    return segments
-
-
-def _check(text: Any, where: str) -> None:
-    if not isinstance(text, str):
-        raise InvalidInput(f"{where} is {text!r}, not a text; an empty text is ''")
 
 
 @dataclass(frozen=True)

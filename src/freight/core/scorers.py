@@ -9,10 +9,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
 
 from freight.core.result import Column, Result
-from freight.core.types import Chunk, PairScores
+from freight.core.types import Chunk, PairScores, Segment
 from freight.data.languages import detect_surely, language_name
 from freight.encoders import languages_of
 from freight.errors import InvalidInput, UnreadLanguage
@@ -219,31 +221,6 @@ class AdaptedScorer:
         return self.scorer.explain(hyp, ref, column)
 
 
-def adapt(scorer: Scorer) -> PipelineScorer:
-    """The scorer as a pipeline scorer: itself where it is one, else wrapped."""
-    if _offers(scorer, PipelineScorer):
-        return cast(PipelineScorer, scorer)
-    lacking = [name for name in ("name", "columns", "score") if not hasattr(scorer, name)]
-    if lacking:
-        raise InvalidInput(
-            f"{scorer!r} is not a scorer: it has no {' and no '.join(lacking)}; a scorer has a"
-            " name, columns and score(hyps, refs)"
-        )
-    columns = tuple(scorer.columns)
-    if not columns or not all(isinstance(column, Column) for column in columns):
-        raise InvalidInput(f"the columns of {scorer.name} are not a tuple of freight.Column")
-    return AdaptedScorer(scorer, columns)
-
-
-def _offers(thing: object, protocol: type) -> bool:
-    """Whether an object has all members of a protocol, without computing any: some hash files."""
-    members = [name for base in protocol.__mro__ for name in vars(base) if name[0] != "_"]
-    if hasattr(type(thing), "__getattr__"):  # it hands some of them on
-        return all(hasattr(thing, name) for name in members)
-    own = getattr(thing, "__dict__", {})
-    return all(hasattr(type(thing), name) or name in own for name in members)
-
-
 def warn_of_language(scorer: PipelineScorer, refs: Iterable[str]) -> bool:
     """Warn of references in a language that the scorer's encoder does not read; true if so."""
     known = [languages_of(encoder) for encoder in dict.fromkeys(p.encoder for p in scorer.parts)]
@@ -258,3 +235,35 @@ def warn_of_language(scorer: PipelineScorer, refs: Iterable[str]) -> bool:
         stacklevel=4,
     )
     return True
+
+
+def pair_up(
+    hyps: Sequence[str], refs: Refs, names: tuple[str, str] = ("hyps", "refs")
+) -> list[Segment]:
+    """Each hypothesis with its references; what is no text is named."""
+    for name, given in zip(names, (hyps, refs), strict=True):
+        if isinstance(given, (str, bytes)):
+            raise InvalidInput(f"{name} is one text; give a list of texts, [{name.rstrip('s')}]")
+        if given is None:
+            raise InvalidInput(f"{name} is None; give a list of texts")
+    if len(hyps) != len(refs):
+        raise InvalidInput(f"there are {len(hyps)} hypotheses but {len(refs)} references")
+    if not len(hyps):
+        raise InvalidInput(f"there is nothing to score: {' and '.join(names)} are empty")
+    segments: list[Segment] = []
+    for k, (hyp, given) in enumerate(zip(hyps, refs, strict=True)):
+        _check(hyp, f"{names[0]}[{k}]")
+        several: Any = given
+        if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)):
+            several = (given,)
+        if not len(several):
+            raise InvalidInput(f"{names[1]}[{k}] is an empty list; give at least one reference")
+        for r, ref in enumerate(several):
+            _check(ref, f"{names[1]}[{k}]" + (f"[{r}]" if several is given else ""))
+        segments.append((hyp, several))
+    return segments
+
+
+def _check(text: Any, where: str) -> None:
+    if not isinstance(text, str):
+        raise InvalidInput(f"{where} is {text!r}, not a text; an empty text is ''")

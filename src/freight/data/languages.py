@@ -94,7 +94,9 @@ _ENGLISH_WORDS = frozenset(
     re.findall(
         r"\w+",
         "the of and that with was were from this which his her they have had been their it its "
-        "as by but not would about there who what when you your are",
+        "as by but not would about there who what when you your are she said into after could "
+        "should people two new year years some them our these those while where how because "
+        "between before through other such being against",
     )
 )
 _ENGLISH_SHARE = 0.1

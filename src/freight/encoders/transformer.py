@@ -184,7 +184,12 @@ class Transformer:
         target, position = (
             send_to_device(x, store.device) for x in (units[used], batch.position[used])
         )
-        add_states(store, states.flatten(1, 2), target, position, alone=windows.whole)
+        states = states.flatten(1, 2)
+        if store.is_cuda:
+            add_states(store, states, target, position, alone=windows.whole)
+        else:
+            vectors = states[:, position].transpose(0, 1)
+            store.index_add_(0, target, vectors.to(store.dtype))
         return False
 
     def _halves(

@@ -27,14 +27,13 @@ from freight.core.pipeline import (
     chunks,
     compute_costs,
     encode_chunk,
-    pair_up,
     read_scores,
     solve_pairs,
     weigh,
 )
 from freight.core.readouts import Shares, attribute
 from freight.core.result import Column, Result
-from freight.core.scorers import PipelineScorer
+from freight.core.scorers import PipelineScorer, pair_up
 from freight.core.types import Chunk, Cloud, Kind, Measures, Pairs, PairScores, Segment
 from freight.core.units import unit_name
 from freight.errors import InvalidInput

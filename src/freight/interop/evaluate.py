@@ -19,9 +19,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from freight.core.pipeline import pair_up
 from freight.core.result import Column
-from freight.core.scorers import PipelineScorer
+from freight.core.scorers import PipelineScorer, pair_up
 from freight.data.output import write_whole
 from freight.errors import InvalidInput, MissingPart
 from freight.metrics import find_metric, load

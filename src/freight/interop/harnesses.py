@@ -203,7 +203,7 @@ class Answers:
         metrics: Mapping[str, Scorer],
         refs: str | Callable[[Any], str | Sequence[str]],
     ) -> None:
-        from freight.core.scorers import adapt
+        from freight.core.pipeline import adapt
 
         if not metrics:
             raise InvalidInput("metrics is empty; give {name: freight.load(...)}")

@@ -13,8 +13,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from freight.core.pipeline import pair_up
-from freight.core.scorers import PipelineScorer, Refs, Scorer, adapt
+from freight.core.pipeline import adapt
+from freight.core.scorers import PipelineScorer, Refs, Scorer, pair_up
 from freight.errors import InvalidInput, MissingPart
 from freight.metrics import load
 

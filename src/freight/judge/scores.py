@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from platformdirs import user_cache_path
 
-from freight.core.pipeline import pair_up, score_stream
+from freight.core.pipeline import adapt, score_stream
 from freight.core.result import Column, Result, count_segments
-from freight.core.scorers import AdaptedScorer, PipelineScorer, Refs, Scorer, Signed, adapt
+from freight.core.scorers import AdaptedScorer, PipelineScorer, Refs, Scorer, Signed, pair_up
 from freight.data.judgements import Judgements
 from freight.data.output import PART, open_output
 from freight.data.wmt import Submission, read_scores

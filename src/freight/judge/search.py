@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from freight.core.pipeline import pair_up
-from freight.core.scorers import PipelineScorer
+from freight.core.scorers import PipelineScorer, pair_up
 from freight.core.sweep_cache import SweepCache
 from freight.core.types import Progress
 from freight.data.judgements import Judgements

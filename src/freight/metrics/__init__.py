@@ -143,7 +143,7 @@ def find_metric(name: str) -> Declaration[..., Any]:
 
 def scorer_of(metric: "str | Scorer") -> "PipelineScorer":
     """A metric by name with its default settings, or a scorer as the pipeline needs it."""
-    from freight.core.scorers import adapt
+    from freight.core.pipeline import adapt
 
     return load(metric) if isinstance(metric, str) else adapt(metric)
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from freight.core.pipeline import pair_up
 from freight.core.result import Result
-from freight.core.scorers import Refs, Scorer
+from freight.core.scorers import Refs, Scorer, pair_up
 from freight.data.corpus import RowOrigins
 from freight.judge.correlation import spearman
 from freight.judge.significance import Interval

@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from freight.core.pipeline import ChunkSize
-from freight.core.scorers import PipelineScorer, Scorer, adapt
+from freight.core.pipeline import ChunkSize, adapt
+from freight.core.scorers import PipelineScorer, Scorer
 from freight.core.types import Progress, device_of
 from freight.data import Corpus
 from freight.errors import FreightError

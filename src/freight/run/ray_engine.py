@@ -15,8 +15,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from freight.core.pipeline import ChunkSize
-from freight.core.scorers import PipelineScorer, Scorer, adapt
+from freight.core.pipeline import ChunkSize, adapt
+from freight.core.scorers import PipelineScorer, Scorer
 from freight.core.types import Progress
 from freight.data import Corpus
 from freight.errors import InvalidInput, MissingPart
