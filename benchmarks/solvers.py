@@ -186,9 +186,8 @@ def compare(
             freight.solve(problem, *data)
 
     sample = problems[:few]
-    start = time.process_time()
     expected = np.array([peer(*triple) for triple in sample])
-    theirs = (time.process_time() - start) / len(sample)
+    theirs = seconds(lambda: [peer(*triple) for triple in sample], time.process_time) / len(sample)
     mine = seconds(ours, time.process_time) / len(problems)
     alone = seconds(ours, time.perf_counter)
     freight.set_threads(2)
@@ -279,9 +278,9 @@ def barycenter_row(mass: str, layers: list[Array], weights: list[Array], sizes: 
 
     freight.set_threads(1)
     solved = freight.barycenter(points, masses, sizes)
-    start = time.process_time()
-    clouds = [peer(*pair) for pair in zip(layers, weights, strict=True)]
-    theirs = (time.process_time() - start) / len(layers)
+    pairs = list(zip(layers, weights, strict=True))
+    clouds = [peer(*pair) for pair in pairs]
+    theirs = seconds(lambda: [peer(*pair) for pair in pairs], time.process_time) / len(layers)
     mine = seconds(lambda: freight.barycenter(points, masses, sizes), time.process_time)
     alone = seconds(lambda: freight.barycenter(points, masses, sizes), time.perf_counter)
     freight.set_threads(2)

@@ -229,7 +229,7 @@ def resident_bytes() -> int:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 def test_a_thread_that_ends_gives_its_memory_back() -> None:
-    cost, mass = np.random.default_rng(0).uniform(size=(1000, 1000)), np.full(1000, 1 / 1000)
+    cost, mass = np.random.default_rng(0).uniform(size=(500, 500)), np.full(500, 1 / 500)
 
     def solve_elsewhere() -> None:
         with ThreadPoolExecutor(1, initializer=kernels.work_alone) as pool:
@@ -237,6 +237,6 @@ def test_a_thread_that_ends_gives_its_memory_back() -> None:
 
     solve_elsewhere()
     before = resident_bytes()
-    for _ in range(30):
+    for _ in range(120):  # 2 MB a matrix; malloc itself keeps some MB for each of its 16 arenas
         solve_elsewhere()
-    assert resident_bytes() - before < 2**26
+    assert resident_bytes() - before < 2**27

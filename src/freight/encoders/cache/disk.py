@@ -153,8 +153,9 @@ class DiskStore:
 
     def write(self, entries: Iterable[Entry]) -> None:
         """Keep these entries; a full file is deleted first."""
-        if self._data.is_file() and self._data.stat().st_size > self.limit:
-            self._try_delete()  # it was allowed to be larger before
+        with suppress(OSError):  # another process may clear the cache meanwhile
+            if self._data.stat().st_size > self.limit:
+                self._try_delete()  # it was allowed to be larger before
         for batch in _batches(entries, min(_BATCH_BYTES, self.limit // 8)):
             for _ in range(2):  # the second time into a new file
                 if self._use(partial(_write_entries, batch), create=True):
