@@ -353,7 +353,7 @@ def _sentence_pairs() -> Iterator[tuple[str, str]]:
 
 def make_encoder(folder: Path, layers: int, hidden: int, tokenizer: str | None) -> None:
     """BERT of a shape with random weights, and the vocabulary of the embedded encoder."""
-    from freight.encoders.packages import packaged_folder
+    from freight.encoders import packaged_folder
 
     library: Any = transformers
     kept = library.AutoTokenizer.from_pretrained(tokenizer or packaged_folder("embedded"))

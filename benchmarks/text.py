@@ -25,7 +25,7 @@ from rich.table import Table
 from scipy.stats import spearmanr
 
 import freight
-from freight.encoders.packages import packaged_folder
+from freight.encoders import packaged_folder
 
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
 Pairs = tuple[list[str], list[str]]

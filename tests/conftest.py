@@ -35,7 +35,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
     from transformers import AutoTokenizer, BertConfig, BertModel
 
-    from freight.encoders.packages import packaged_folder
+    from freight.encoders import packaged_folder
 
     folder = tmp_path_factory.mktemp("tiny")
     torch.manual_seed(0)

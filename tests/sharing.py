@@ -15,9 +15,8 @@ import pytest
 import freight
 from freight.core.types import Encoder
 from freight.core.weightings import Standardised
-from freight.encoders import EMBEDDED, MULTILINGUAL
+from freight.encoders import EMBEDDED, MULTILINGUAL, PACKAGED
 from freight.encoders.cache import MemoryCached
-from freight.encoders.packages import PACKAGED
 from freight.encoders.transformer import Transformer
 
 SLOW = (

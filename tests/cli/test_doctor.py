@@ -12,9 +12,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import freight
+from freight import encoders
 from freight.cli import app, doctor
 from freight.cli.doctor import Fault, InstallationReport, attempt, show_report
-from freight.encoders import packages
 from freight.errors import InvalidInput
 
 
@@ -94,7 +94,7 @@ def test_packages_that_are_imported_by_another_name() -> None:
 
 
 def test_without_the_default_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packages, "find_spec", lambda name: None)
+    monkeypatch.setattr(encoders, "find_spec", lambda name: None)
     faults: list[Fault] = []
     assert attempt(doctor.check_encoder, None, faults) is None
     assert faults == [

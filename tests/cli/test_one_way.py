@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-MOST = 27
+MOST = 25
 # Notes each file of the package in which a function is entered, in the order of the first entries.
 TRACED = """
 import json, os, sys, threading

@@ -9,7 +9,7 @@ import torch
 import freight
 from clouds import cloud, measures
 from freight.core import costs
-from freight.core.pairings import side_by_side
+from freight.core.costs import side_by_side
 from freight.core.types import Pairs
 from freight.core.weightings import Mass, Sentences
 

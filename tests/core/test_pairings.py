@@ -8,8 +8,7 @@ import pytest
 import freight
 from clouds import cloud, measures
 from freight.core import costs
-from freight.core.metric import measures_of_points
-from freight.core.pairings import (
+from freight.core.costs import (
     CELLS,
     MOST_CELLS,
     NestedPairs,
@@ -18,6 +17,7 @@ from freight.core.pairings import (
     check_cells,
     side_by_side,
 )
+from freight.core.metric import measures_of_points
 from freight.core.weightings import Mass, Sentences
 
 ONE, TWO = [[1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]

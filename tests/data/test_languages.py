@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import freight
+from freight import encoders
 from freight.cli import main
 from freight.core.flags import FlagKind
 from freight.data.languages import detect, detect_surely, differs, language_code
-from freight.encoders import MULTILINGUAL, packages
+from freight.encoders import MULTILINGUAL
 from freight.errors import UnreadLanguage
 from sharing import need_encoder
 
@@ -192,7 +193,7 @@ def test_the_language_chooses_the_encoder(monkeypatch: pytest.MonkeyPatch) -> No
         assert freight.load("freight", lang=lang).signature == freight.load("freight").signature
     named = freight.load("freight", lang="de", encoder="embedded")
     assert named.signature == freight.load("freight").signature
-    monkeypatch.setattr(packages, "find_spec", lambda package: None)
+    monkeypatch.setattr(encoders, "find_spec", lambda package: None)
     with pytest.raises(freight.MissingPart, match=r"German needs .*'freight\[multilingual\]'"):
         freight.load("freight", lang="de")
 
@@ -229,7 +230,7 @@ def test_the_command_line_refuses_what_no_encoder_reads(
     }[command]
     monkeypatch.setattr("sys.argv", ["freight", command, *arguments])
     with monkeypatch.context() as without:
-        without.setattr(packages, "_package_folder", lambda package: None)
+        without.setattr(encoders, "_package_folder", lambda package: None)
         with pytest.raises(SystemExit, match="1"):
             main()
     refused = capsys.readouterr().err

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from transformers import AutoModel
 
 import freight
-from freight.encoders import adapter_of, with_adapter, without_adapter
+from freight.encoders.adapters import adapter_of, with_adapter, without_adapter
 from freight.encoders.cache import MemoryCached
 from freight.learn import Adapter, read_adapter
 from made_adapters import made_adapter, transformer

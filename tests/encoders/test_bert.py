@@ -14,10 +14,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertForMaskedLM
 
+from freight.encoders import packaged_folder
 from freight.encoders.batching import BatchShape, make_packed_batch, split_into_windows
 from freight.encoders.bert import Bert
 from freight.encoders.bert import BertConfig as OurConfig
-from freight.encoders.packages import packaged_folder
 from freight.encoders.tokenizer import Tokenizer, open_tokenizer
 from freight.encoders.transformer import Transformer, hidden_states
 from freight.errors import MissingPart

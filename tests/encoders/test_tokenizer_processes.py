@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
-from freight.encoders.packages import packaged_folder
+from freight.encoders import packaged_folder
 from freight.encoders.tokenizer import TokenIds, TokenizerProcesses, token_ids
 
 MANY = [f"Text {k}, naïve 🦖 un{k}believable \ud800" + " and more" * (k % 7) for k in range(2500)]

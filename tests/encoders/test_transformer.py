@@ -15,9 +15,8 @@ from transformers import AutoModel, AutoTokenizer
 
 import freight
 from freight.core.types import Kind
-from freight.encoders import BERT_SCORE_LAYERS
+from freight.encoders import BERT_SCORE_LAYERS, packaged_folder
 from freight.encoders.batching import TokenBatch, batch_shape
-from freight.encoders.packages import packaged_folder
 from freight.encoders.transformer import Transformer
 from freight.errors import UntunedLayer
 

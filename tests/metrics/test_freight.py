@@ -10,7 +10,7 @@ from torch.nn.functional import cosine_similarity
 
 import freight
 from freight.core import costs
-from freight.core.pairings import PointPairs
+from freight.core.costs import PointPairs
 from freight.core.types import Kind
 from freight.core.weightings import Standardised, sentences
 from freight.encoders import adapters

@@ -10,7 +10,7 @@ import torch
 
 import freight
 import freight.loss
-from freight.encoders.packages import packaged_folder
+from freight.encoders import packaged_folder
 from freight.interop.rewards import reward
 from freight.judge.scores import study_columns
 

@@ -305,8 +305,7 @@ def check_torch_build() -> tuple[str, ...]:
 
 def check_encoder() -> DefaultEncoder:
     """Load the default encoder and encode a sentence."""
-    from freight.encoders import EMBEDDED, encoder
-    from freight.encoders.packages import packaged_folder
+    from freight.encoders import EMBEDDED, encoder, packaged_folder
 
     folder, start = str(packaged_folder("embedded")), time.perf_counter()
     chosen = encoder()
@@ -362,8 +361,7 @@ def check_cache(name: str, folder: Path) -> CacheFolder:
 
 def check_score() -> TrialScore:
     """Score two sentences; without the default encoder, equal ones by the hashed encoder."""
-    from freight.encoders import EMBEDDED
-    from freight.encoders.packages import packaged_folder
+    from freight.encoders import EMBEDDED, packaged_folder
     from freight.metrics import load
 
     try:

@@ -232,8 +232,7 @@ def _apply_language(
 def _say_encoder(lang: str, metrics: list[str], encoder: str | None) -> None:
     """Which encoder reads a language, or that the one that is named does not."""
     import freight
-    from freight.encoders import MULTILINGUAL, languages_of
-    from freight.encoders.packages import PACKAGED
+    from freight.encoders import MULTILINGUAL, PACKAGED, languages_of
 
     language, multilingual = language_name(lang), PACKAGED[MULTILINGUAL]
     if encoder is not None:

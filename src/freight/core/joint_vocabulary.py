@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from freight import kernels
-from freight.core.pairings import buckets, check_cells
+from freight.core.costs import buckets, check_cells
 from freight.core.types import Measures, Pairs, Positions
 from freight.errors import InvalidInput
 from freight.transport.types import Array

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from freight.core.costs import Cost
+from freight.core.costs import Cost, side_by_side
 from freight.core.flags import NO_FLAGS
 from freight.core.idf import Frequencies
-from freight.core.pairings import side_by_side
 from freight.core.readouts import Readout
 from freight.core.result import Column, Result, check_references, result_of, signed
 from freight.core.scorers import Refs

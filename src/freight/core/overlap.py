@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 import torch
 
+from freight.core.costs import GPU_CELLS
 from freight.core.metric import Metric
-from freight.core.pairings import GPU_CELLS
 from freight.core.pipeline import (
     ChunkSize,
     Encoded,

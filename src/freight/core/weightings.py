@@ -22,7 +22,8 @@ from freight.core.flags import Flag, FlagKind
 from freight.core.idf import Frequencies, Idf
 from freight.core.types import Cloud, Encoder, Kind, Measures, NestedMeasures
 from freight.core.units import sentence_of, tokens
-from freight.encoders import languages_of, without_adapter
+from freight.encoders import languages_of
+from freight.encoders.adapters import without_adapter
 from freight.transport.barycenters import barycenter, barycenter_coefficients
 from freight.transport.devices import has_kernels, read_ahead, vectors_on_device
 from freight.transport.types import Array, fetch_array, send_to_device

@@ -22,7 +22,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from freight.core.types import Encoder, name_of
 from freight.data.output import one_line_errors, write_whole
+from freight.encoders import encoder
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -206,6 +208,65 @@ def find_shipped(name: str, encoder: str, weights: str) -> Adapter:
         f"{name} comes with the library for {', '.join(one.encoder for one in known)}, not for"
         f" {encoder} (weights {weights[:12]}); train an adapter for it, `freight train metric`"
     )
+
+
+def with_adapter(chosen: str | Encoder, adapter: StrPath | Adapter) -> Encoder:
+    """The same encoder with the differences of an adapter in its weights.
+
+    An adapter is given by its folder, its file, its name where it is shipped, or as it is.
+    """
+    from freight.encoders.cache import CachedEncoder
+    from freight.encoders.transformer import Transformer
+
+    made, differences = encoder(chosen), read_adapter(adapter)
+    if adapter_of(made) == differences:
+        return made
+    if isinstance(made, CachedEncoder):
+        return replace(made, inner=with_adapter(made.inner, differences))
+    if not isinstance(made, Transformer):
+        raise InvalidInput(
+            f"the adapter {differences.name} is for {differences.encoder}, and"
+            f" {name_of(made) or made.identity} has no weights that it could change"
+        )
+    differences.check_encoder(made.name, made.weights_hash)
+    return replace(made, adapter=differences)
+
+
+def without_adapter(chosen: Encoder) -> Encoder:
+    """The same encoder with its own weights."""
+    from freight.encoders.cache import CachedEncoder
+    from freight.encoders.transformer import Transformer
+
+    if isinstance(chosen, CachedEncoder):
+        return replace(chosen, inner=without_adapter(chosen.inner))
+    return replace(chosen, adapter=None) if isinstance(chosen, Transformer) else chosen
+
+
+def shipped_adapter(name: str, chosen: Encoder) -> Adapter | None:
+    """The adapter of this name that comes with the library for an encoder; others are refused.
+
+    None for vectors of tests, which have no weights.
+    """
+    from freight.encoders.cache import CachedEncoder
+    from freight.encoders.hashed import Hashed
+    from freight.encoders.transformer import Transformer
+
+    if isinstance(chosen, CachedEncoder):
+        return shipped_adapter(name, chosen.inner)
+    if isinstance(chosen, Hashed):
+        return None
+    weights = chosen.weights_hash if isinstance(chosen, Transformer) else "none"
+    return find_shipped(name, name_of(chosen) or chosen.identity, weights)
+
+
+def adapter_of(chosen: Encoder) -> Adapter | None:
+    """The adapter of an encoder, if it has one."""
+    from freight.encoders.cache import CachedEncoder
+    from freight.encoders.transformer import Transformer
+
+    if isinstance(chosen, CachedEncoder):
+        return adapter_of(chosen.inner)
+    return chosen.adapter if isinstance(chosen, Transformer) else None
 
 
 def _shipped_files() -> list[Path]:

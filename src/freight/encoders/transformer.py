@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from freight.core.types import Cloud, Progress
-from freight.encoders import loaded_once
+from freight.encoders import PACKAGED, loaded_once, packaged_folder
 from freight.encoders.adapters import Adapter
 from freight.encoders.batching import (
     BatchShape,
@@ -37,7 +37,6 @@ from freight.encoders.batching import (
 )
 from freight.encoders.bert import Bert, BertConfig
 from freight.encoders.cuda_graphs import CudaGraphs
-from freight.encoders.packages import PACKAGED, packaged_folder
 from freight.encoders.tokenizer import Tokenizer, Tokens, open_tokenizer
 from freight.errors import FreightError, InvalidInput, MissingPart
 from freight.transport.devices import add_states

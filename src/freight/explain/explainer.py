@@ -16,11 +16,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import torch
 
-from freight.core.costs import cost_terms
+from freight.core.costs import OmitsSharedMass, cost_terms
 from freight.core.critical import critical_differences
 from freight.core.joint_vocabulary import JointPairs
 from freight.core.metric import Composition, Metric
-from freight.core.pairings import OmitsSharedMass
 from freight.core.pipeline import (
     ChunkSize,
     add_text_flags,

@@ -23,13 +23,12 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import softplus
 
+from freight.core.costs import STEP, side_by_side
 from freight.core.metric import Metric
-from freight.core.pairings import STEP, side_by_side
 from freight.core.readouts import LazyAndGreedy
 from freight.core.types import Cloud, Pairs
 from freight.data.judgements import Judgements
-from freight.encoders import adapter_of
-from freight.encoders.adapters import LEFT, RIGHT
+from freight.encoders.adapters import LEFT, RIGHT, adapter_of
 from freight.encoders.batching import (
     BatchShape,
     PackedWindows,

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from freight.core import costs, readouts
-from freight.core.pairings import PointPairs
+from freight.core.costs import PointPairs
 from freight.core.types import Pairs
 from freight.core.weightings import end_to_end as concatenate_layers
 from freight.core.weightings import pointing

@@ -99,8 +99,7 @@ def _with_adapter(
     declaration: Declaration[..., Any], source: "StrPath | Adapter", given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The settings with those of an adapter, and the encoder with its differences."""
-    from freight.encoders import with_adapter
-    from freight.encoders.adapters import read_adapter
+    from freight.encoders.adapters import read_adapter, with_adapter
 
     adapter = read_adapter(source)
     settings = {**adapter_settings(declaration, adapter), **given}
@@ -199,8 +198,7 @@ def _language_settings(
     if not isinstance(spoken, str):
         raise InvalidInput(f"lang={spoken!r}; give a language, such as 'de' or 'german'")
     from freight.data.languages import language_code, language_name, reads_english
-    from freight.encoders import FOR_OTHERS, MULTILINGUAL
-    from freight.encoders.packages import PACKAGED
+    from freight.encoders import FOR_OTHERS, MULTILINGUAL, PACKAGED
 
     lang = language_code(spoken)
     settings: dict[str, Any] = {"lang": lang} if "lang" in declaration.parameters else {}

@@ -106,7 +106,7 @@ def freight_da(**settings: Any) -> "Metric":
 
     There is one for embedded and one for e5-small; vectors for tests stay untrained.
     """
-    from freight.encoders import shipped_adapter
+    from freight.encoders.adapters import shipped_adapter
     from freight.metrics import load
     from freight.metrics.parts import Metric
     from freight.metrics.parts import encoder as find_encoder

@@ -16,8 +16,8 @@ from typing import Any, Literal, Never
 from freight.core.scorers import PipelineScorer
 from freight.core.sweep_cache import SharedEncodings
 from freight.core.types import Encoder, device_of
-from freight.encoders import DISTILLED, EMBEDDED, encoder, is_static, with_adapter
-from freight.encoders.adapters import Adapter, read_adapter
+from freight.encoders import DISTILLED, EMBEDDED, encoder, is_static
+from freight.encoders.adapters import Adapter, read_adapter, with_adapter
 from freight.encoders.cache import MemoryCached
 from freight.encoders.transformer import Transformer
 from freight.errors import InvalidInput, MissingPart
