@@ -17,8 +17,7 @@ from starlette.testclient import TestClient
 from freight.serve import worker as worker_module
 from freight.serve.access import Access
 from freight.serve.app import create_app, make_server
-from freight.serve.jobs import score_pieces
-from freight.serve.messages import Limits
+from freight.serve.jobs import Limits, score_pieces
 from freight.serve.models import ServedModels, load_encoders
 from freight.serve.worker import Worker
 

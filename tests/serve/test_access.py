@@ -15,7 +15,7 @@ import freight
 from freight.serve import worker as worker_module
 from freight.serve.access import TOKEN, Access, access_for, is_loopback
 from freight.serve.app import create_app
-from freight.serve.messages import Limits
+from freight.serve.jobs import Limits
 from freight.serve.models import ServedModels
 from serve.conftest import SECRET, Gate, open_client, open_server
 

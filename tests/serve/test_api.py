@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,26 @@ import pytest
 from starlette.testclient import TestClient
 
 import freight
+from freight.encoders import encoder as find_encoder
 from freight.explain.explanation import Explanation
+from freight.serve import models as models_module
 from freight.serve import routes
-from freight.serve.messages import Limits
-from freight.serve.models import ServedModels, form_fields, load_encoders
+from freight.serve.forms import form_fields
+from freight.serve.jobs import Limits
+from freight.serve.models import ServedModels, load_encoders
 from made_adapters import made_adapter
 from serve.conftest import open_client
+from sharing import need_encoder
 
 PAIRS = [
     {"hyp": "the boy in a coat", "refs": ["the young man in a slicker", "a boy wears a coat"]},
     {"hyp": "", "refs": ["something"]},
     {"hyp": "three cats slept", "refs": ["three cats slept"]},
 ]
+
+
+FOREIGN = re.compile("Field|Input|[Vv]alid|pydantic|Not Found|Method|parsing")
+"""Words of the libraries that read requests: our errors have words of their own."""
 
 
 def ask(client: TestClient, path: str = "/api/score", **body: Any) -> dict[str, Any]:
@@ -40,6 +49,7 @@ def refused(client: TestClient, status: int = 422, path: str = "/api/score", **b
     assert list(found) == ["error"]
     assert "\n" not in found["error"]
     assert "Traceback" not in found["error"]
+    assert not FOREIGN.search(found["error"]), found["error"]
     return str(found["error"])
 
 
@@ -157,13 +167,18 @@ def test_every_control_of_a_form_has_a_sentence_and_a_default_within_its_limits(
 @pytest.mark.parametrize(
     ("metric", "culprit"),
     [
-        ({"name": "nothing"}, "there is no metric 'nothing'"),
+        ({"name": "xyz"}, "there is no metric 'xyz'; there is freight, freight-da"),
+        ({"name": "lazyemd"}, "there is no metric 'lazyemd'; did you mean lazy-emd"),
+        ({"settings": {"x": 1}}, "freight has no parameter 'x'; there is layer, hyp"),
         ({"encoder": "/etc"}, "'/etc' is not among those allowed: hashed, one-hot"),
         ({"encoder": "embedded"}, "not among those allowed"),
         ({"name": "bleu", "encoder": "hashed"}, "bleu has no encoder"),
-        ({"preset": "../x.json"}, "preset='../x.json' of freight: must be one of none"),
-        ({"name": "lazy-emd", "preset": "tuned.json"}, "must be one of paper, authors, exact"),
-        ({"column": "nothing"}, "column='nothing' of freight: must be one of score"),
+        ({"preset": "../x.json"}, "freight has no preset '../x.json'; there is none"),
+        (
+            {"name": "lazy-emd", "preset": "tuned.json"},
+            "there is paper, authors, exact",
+        ),
+        ({"column": "nothing"}, "freight has no column 'nothing'; there is score"),
         ({"name": "lazy-emd", "settings": {"lang": "zh"}}, "'lang' of lazy-emd cannot be set"),
         ({"name": "lazy-emd", "settings": {"encoder": "x"}}, "cannot be set"),
         (
@@ -196,17 +211,49 @@ def test_metrics_that_cannot_be_had(
 @pytest.mark.parametrize(
     ("body", "culprit"),
     [
-        ({}, "pairs: Field required"),
-        ({"pairs": []}, "at least 1"),
-        ({"pairs": [{"hyp": "a", "refs": []}]}, "pairs.0.refs"),
-        ({"pairs": [{"hyp": "a", "refs": "b"}]}, "pairs.0.refs: Input should be a valid list"),
-        ({"pairs": [{"hyp": None, "refs": ["b"]}]}, "pairs.0.hyp"),
-        ({"pairs": [{"hyp": 1, "refs": ["b"]}]}, "pairs.0.hyp"),
-        ({"pairs": [{"hyp": "a", "refs": ["b"], "more": 1}]}, "pairs.0.more"),
-        ({"pairs": PAIRS, "metrics": []}, "metrics"),
-        ({"pairs": PAIRS, "metrics": [{"name": "emd"}] * 9}, "at most 8"),
-        ({"pairs": [{"hyp": "a", "refs": ["b" * 1001]}]}, "pairs.0.refs.0 has 1,001 characters"),
+        ({}, 'pairs is missing; send {"pairs": [{"hyp": "...", "refs": ["..."]}]}, or hyps'),
+        ({"pears": PAIRS}, "there is no field 'pears'; there is pairs, metrics, id"),
+        ({"pairs": []}, "pairs has no entries; send at least one"),
+        ({"pairs": "x"}, 'pairs is "x", not a list'),
+        ({"pairs": ["x"]}, 'pairs[0] is "x", not an object, {"hyp": "...", "refs": ["..."]}'),
+        ({"pairs": [{"hyp": "a", "refs": []}]}, "pairs[0].refs has no entries"),
+        ({"pairs": [{"hyp": "a", "refs": ["b", 3]}]}, "pairs[0].refs[1] is 3, not a text"),
+        ({"pairs": [{"hyp": "a", "refs": 3}]}, "pairs[0].refs is 3, not a list"),
+        ({"pairs": [{"hyp": None, "refs": ["b"]}]}, "pairs[0].hyp is null, not a text; an empty"),
+        ({"pairs": [{"refs": ["b"]}]}, "pairs[0] has no hyp; give hyp, and ref or refs"),
+        ({"pairs": [{"hyp": "a"}]}, "pairs[0] has no refs; give hyp, and ref or refs"),
+        ({"pairs": [{"hyp": "a", "ref": "b", "refs": ["b"]}]}, "pairs[0]: there are both ref and"),
+        ({"pairs": [{"mt": "a", "output": "a", "ref": "b"}]}, "mt and output, each of which may"),
+        (
+            {"pairs": [{"hyp": "a", "refs": ["b"], "more": 1}]},
+            "pairs[0]: there is no field 'more'; there is hyp, refs, id",
+        ),
+        ({"pairs": [{"hyp": "a", "refs": ["b"], "id": [1]}]}, "pairs[0].id is [1], not a text or"),
+        ({"pairs": PAIRS, "metrics": []}, "metrics has no entries"),
+        ({"pairs": PAIRS, "metrics": [{"name": "emd"}] * 9}, "metrics has 9 entries; send at most"),
+        ({"pairs": PAIRS, "metrics": ["emd", 3]}, "metrics[1] is 3, not a metric: its name, or"),
+        (
+            {"pairs": PAIRS, "metrics": [{"nam": "emd"}]},
+            "metrics[0]: there is no field 'nam'",
+        ),
+        ({"pairs": PAIRS, "metrics": [{"layer": {}}]}, "metrics[0].layer is {}, not a layer: a"),
+        (
+            {"pairs": PAIRS, "metrics": [{"settings": []}]},
+            "settings is [], not an object",
+        ),
+        (
+            {"pairs": PAIRS, "metrics": [{"settings": {"floor": [1]}}]},
+            "metrics[0].settings.floor is [1], not a finite number, a text, true, false or null",
+        ),
+        ({"pairs": PAIRS, "metric": "emd", "metrics": ["emd"]}, "both metric and metrics"),
+        ({"pairs": [{"hyp": "a", "refs": ["b" * 1001]}]}, "pairs[0].refs[0] has 1,001 characters"),
         ({"pairs": [{"hyp": "a", "refs": ["b"]}] * 11}, "there are 22 texts; send at most 20"),
+        ({"hyps": ["a"]}, "refs is missing; send hyps and refs, or pairs"),
+        ({"hyps": 3, "refs": ["b"]}, "hyps is 3, not a list of texts"),
+        ({"hyps": ["a", "b"], "refs": ["b"]}, "there are 2 hypotheses but 1 references"),
+        ({"hyps": [3], "refs": ["b"]}, "hyps[0] is 3, not a text"),
+        ({"hyps": ["a"], "refs": [[]]}, "refs[0] is an empty list"),
+        ({"hyps": ["a"], "refs": ["b"], "ids": ["x", "y"]}, "give one for each of 1 hyps"),
     ],
 )
 def test_requests_that_cannot_be_used(
@@ -216,9 +263,46 @@ def test_requests_that_cannot_be_used(
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        {"pairs": {"hyp": "a cat", "refs": ["a dog"]}, "metrics": ["emd"]},
+        {"pairs": [{"hyp": "a cat", "refs": "a dog"}], "metrics": "emd"},
+        {"pairs": [{"hyp": "a cat", "ref": "a dog"}], "metric": {"name": "emd"}},
+        {"pairs": [{"prediction": "a cat", "reference": "a dog"}], "metric": "emd:transport"},
+        {"hyps": ["a cat"], "refs": ["a dog"], "metric": "emd"},
+        {"hyps": ["a cat"], "refs": [["a dog"]], "metric": "emd"},
+        {"hyps": "a cat", "refs": "a dog", "metric": "emd"},
+        {"hyp": "a cat", "ref": "a dog", "metric": "emd"},
+        {"predictions": ["a cat"], "references": ["a dog"], "metric": "emd"},
+    ],
+)
+def test_what_is_meant_is_taken(client: TestClient, body: dict[str, Any]) -> None:
+    pair = {"hyp": "a cat", "refs": ["a dog"]}
+    assert ask(client, **body) == ask(client, pairs=[pair], metrics=[{"name": "emd"}])
+
+
+def test_references_of_one_hypothesis_and_of_several(client: TestClient) -> None:
+    one = ask(client, hyp="a cat", refs=["a dog", "a cat"], metric="emd")["metrics"][0]
+    assert one["references"] == [1]
+    two = ask(client, hyps=["a cat", "b"], refs=["a dog", ["c", "b"]], metric="emd")["metrics"][0]
+    assert two["references"] == [0, 1]
+
+
+def test_ids_come_back(client: TestClient) -> None:
+    pairs: list[dict[str, Any]] = [{**PAIRS[0], "id": "a-1"}, PAIRS[1], {**PAIRS[2], "id": 7}]
+    answer = ask(client, pairs=pairs, metric="bleu", id="run 3")
+    assert (answer["id"], answer["ids"]) == ("run 3", ["a-1", None, 7])
+    assert "id" not in ask(client, pairs=PAIRS) | ask(client, "/api/explain", hyp="a", ref="b")
+    assert ask(client, hyps=["a", "b"], refs=["a", "c"], ids=["x", "y"])["ids"] == ["x", "y"]
+    assert ask(client, "/api/explain", hyp="a", ref="b", id="x")["id"] == "x"
+
+
+@pytest.mark.parametrize(
     ("body", "status"),
     [
         (b"{", 400),
+        (b"", 422),
+        (b"[]", 422),
         (b"\xff\xfe", 400),
         (b"[" * 15_000, 400),
         (b'{"pairs": ' + b"1" * 5000 + b"}", 400),
@@ -249,7 +333,8 @@ def test_odd_bytes_are_no_fault_of_ours(client: TestClient, body: bytes, status:
     headers = {"Content-Type": "application/json"}
     answer = client.post("/api/score", content=body, headers=headers)
     assert answer.status_code == status, answer.text
-    assert answer.json()
+    if status != 200:
+        assert not FOREIGN.search(answer.json()["error"]), answer.text
 
 
 def test_what_is_no_json_is_not_read_as_such(client: TestClient) -> None:
@@ -264,7 +349,13 @@ def test_paths_and_methods_that_are_not_there(client: TestClient) -> None:
     assert client.get("/api/nothing").status_code == 404
     assert client.get("/api/score").status_code == 405
     assert client.get("/%2e%2e/etc/passwd").status_code == 404
-    assert "error" in client.get("/api/nothing").json()
+    for method, path, message in (
+        ("GET", "/api/nothing", "there is no /api/nothing; /docs lists what there is"),
+        ("GET", "/api/score", "/api/score does not take GET; /docs says what it takes"),
+        ("POST", "/api/file?output=xml", 'output="xml": must be one of json, csv, tsv, jsonl'),
+        ("GET", "/health?check=x", 'check="x": must be one of live, ready'),
+    ):
+        assert client.request(method, path).json() == {"error": message}
 
 
 FILES = {
@@ -347,7 +438,7 @@ def test_metrics_of_a_file_that_cannot_be_used(client: TestClient, metric: str) 
 
 
 def test_health_and_counters(client: TestClient) -> None:
-    assert client.get("/health").json() == {"live": True, "ready": True}
+    assert client.get("/health").json() == {"live": True, "ready": True, "state": "ready"}
     assert client.get("/health?check=live").status_code == 200
     ask(client, pairs=PAIRS)
     client.get("/no/such/path/at/all")
@@ -363,6 +454,71 @@ def test_health_and_counters(client: TestClient) -> None:
     ):
         assert name in text
     assert "/no/such/path" not in text
+
+
+GERMAN = {
+    "hyp": "Der Hund schläft heute den ganzen Tag im Garten.",
+    "refs": ["Der Hund liegt heute im Garten und schläft den ganzen Tag."],
+}
+
+
+def test_the_language_of_the_references_chooses_the_encoder(
+    light: ServedModels, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if hashed vectors were of English words, and one-hot ones of any."""
+    known = {"hashed": frozenset({"en"}), "one-hot": frozenset({"en", "de"})}
+    by_identity = {find_encoder(name).identity: known[name] for name in known}
+    monkeypatch.setattr(models_module, "languages_of", lambda one: by_identity[one.identity])
+    note = "language: German; encoder: one-hot"
+    [answer] = ask(client, pairs=[GERMAN], metric="emd")["metrics"]
+    [named] = ask(client, pairs=[GERMAN], metric={"name": "emd", "encoder": "one-hot"})["metrics"]
+    assert answer == named
+    assert (answer["note"], "one-hot" in answer["signature"]) == (note, True)
+    explained = ask(client, "/api/explain", **GERMAN, metric="emd")
+    assert (explained["note"], explained["scores"]["transport"]) == (
+        note,
+        answer["scores"]["transport"][0],
+    )
+    fragment = client.post("/api/explain/fragment", json={**GERMAN, "metric": "emd"})
+    assert fragment.headers["Freight-Note"] == note
+    table = f"hyp,ref\n{GERMAN['hyp']},{GERMAN['refs'][0]}\n".encode()
+    file = client.post("/api/file", params={"format": "csv", "metric": "emd"}, content=table)
+    assert file.json()["metrics"] == [answer]
+    [unread] = ask(client, pairs=[GERMAN], metric={"name": "emd", "encoder": "hashed"})["metrics"]
+    assert unread["note"] == "the encoder hashed does not read German: its scores say little"
+    [english] = ask(client, pairs=PAIRS[:1], metric="emd")["metrics"]
+    assert "note" not in english
+    [plain] = ask(client, pairs=[GERMAN], metric="bleu")["metrics"]
+    assert "note" not in plain
+    by_identity[find_encoder("one-hot").identity] = frozenset({"en"})
+    assert refused(client, pairs=[GERMAN], metric="emd") == (
+        "the references are in German, which the encoder of emd does not read; name one, encoder"
+        " hashed for what there is, or start the service with --encoder multilingual"
+    )
+
+
+def test_german_is_scored_as_on_the_command_line() -> None:
+    need_encoder("embedded")
+    need_encoder("multilingual")
+    models = ServedModels(load_encoders([], 512))
+    assert list(models.encoders) == [
+        "embedded",
+        "distilled",
+        "multilingual",
+        "distilled:multilingual",
+    ]
+    models.metrics = {name: models.metrics[name] for name in ("freight", "lazy-emd", "wmd")}
+    with open_client(models, Limits(seconds=600)) as client:
+        answers = ask(client, pairs=[GERMAN], metrics=list(models.metrics))["metrics"]
+    for answer, encoder in zip(
+        answers, ("multilingual", "multilingual", "distilled:multilingual"), strict=True
+    ):
+        local = freight.load(answer["metric"], lang="de")
+        expected = local.score([str(GERMAN["hyp"])], [list(GERMAN["refs"])])
+        primary = expected.columns[0].name
+        assert answer["scores"][primary] == pytest.approx(list(expected[primary]), abs=1e-5)
+        assert answer["flags"] == [[]]
+        assert answer["note"] == f"language: German; encoder: {encoder}"
 
 
 HOSTILE = '<script>alert("owned")</script><img src=x onerror=alert(1)>&amp;\x00'

@@ -10,7 +10,7 @@ import pytest
 
 import freight
 from freight.serve.access import Access
-from freight.serve.messages import Limits
+from freight.serve.jobs import Limits
 from freight.serve.models import ServedModels, load_encoders
 from made_adapters import made_adapter
 from serve.conftest import SECRET, open_server

@@ -35,6 +35,9 @@ def test_it_answers_from_its_first_line_until_what_is_in_flight_is_answered() ->
         assert status == 200
         assert b"<html" in page
         service.wait_until_ready()
+        assert service.process.stdout is not None
+        line = service.process.stdout.readline()
+        assert re.fullmatch(r"Ready\. \d+ metrics; encoders: hashed\n", line)
         status, body = service.ask("/api/score", request_body("emd", TEXTS[:1]))
         assert status == 200
         [(hyp, ref)] = TEXTS[:1]

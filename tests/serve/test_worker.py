@@ -1,6 +1,7 @@
 """Requests that wait together are scored together, and none of them can tell."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -8,18 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from starlette.testclient import TestClient
 
 import freight
 from freight import kernels
 from freight.core.types import Segment
 from freight.encoders.hashed import Hashed
 from freight.serve import worker as worker_module
-from freight.serve.jobs import Job, score_pieces
-from freight.serve.messages import DeadlinePassed, Limits, QueueFull, Refusal, ShuttingDown
+from freight.serve.access import PrometheusMetrics
+from freight.serve.app import create_app
+from freight.serve.jobs import Job, Limits, score_pieces
 from freight.serve.models import ServedModels, load_encoders
-from freight.serve.monitoring import PrometheusMetrics
+from freight.serve.refusals import DeadlinePassed, QueueFull, Refusal, ShuttingDown
 from freight.serve.worker import Worker
-from serve.conftest import Gate
+from serve.conftest import BASE, Gate
 
 TEXTS = [
     "The old bridge has carried heavy lorries over the river since 1987.",
@@ -411,12 +414,44 @@ def test_it_goes_on_when_the_time_of_all_that_waited_has_passed(
         warm_up_gate.opened.set()
         while worker._queue:
             await asyncio.sleep(0.001)
-        assert worker.is_ready
+        assert worker.state == "ready"
         worker._limits = PATIENT
         return await worker.score([("c", ["d"])], requested)
 
     [[result]], _ = run_worker(few, lambda w: [ask_twice(w)], Limits(seconds=0.01))
     assert len(result) == 1
+
+
+def test_it_tells_when_it_is_ready(
+    few: ServedModels, warm_up_gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    app = create_app(few, threads=1, on_ready=lambda: told.append(app.state.worker.state))
+    with TestClient(app, base_url=BASE) as client:
+        assert warm_up_gate.entered.wait(600)
+        answer = client.get("/health")
+        assert (answer.status_code, answer.json()["state"]) == (503, "starting")
+        assert client.get("/health?check=live").status_code == 200
+        assert told == []
+        warm_up_gate.opened.set()
+        client.post("/api/score", json={"hyp": "a", "ref": "b"})  # answered once it is ready
+        assert told == ["ready"]
+        assert client.get("/health").json() == {"live": True, "ready": True, "state": "ready"}
+        app.state.worker.stop()
+        answer = client.get("/health")
+        assert (answer.status_code, answer.json()["state"]) == (503, "stopping")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_worker_that_cannot_load_is_not_starting_for_ever(
+    few: ServedModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Worker, "_warm_up", lambda self: sys.exit())
+    app = create_app(few, threads=1)
+    with TestClient(app, base_url=BASE) as client:
+        app.state.worker._thread.join()
+        answer = client.get("/health")
+        assert (answer.status_code, answer.json()["state"]) == (503, "failed")
 
 
 def test_it_goes_on_after_an_error(few: ServedModels, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,7 +117,7 @@ def serve_command(access: AccessOptions, models: ModelOptions, limits: LimitOpti
     from freight.data.files import lines
     from freight.serve.access import access_for
     from freight.serve.app import run_service
-    from freight.serve.messages import Limits
+    from freight.serve.jobs import Limits
     from freight.serve.models import ServedModels, load_encoders
 
     allowed = access_for(access.host, access.token, access.allow_host or ())

@@ -1,4 +1,4 @@
-"""What happens before a request reaches the API: who may ask, how much, and how many at once.
+"""What happens before a request reaches the API: who may ask, how much, and what is counted.
 
 `TimedProtocol` closes connections on which no request arrives. `AccessMiddleware` is the outermost
 layer of the application. It refuses unknown hosts, pages of other sites, missing
@@ -20,14 +20,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from freight.errors import InvalidInput
-from freight.serve.messages import Limits, Refusal, error_response
-from freight.serve.monitoring import PrometheusMetrics
+from freight.serve.jobs import Limits
+from freight.serve.refusals import Refusal, error_response
 
 TOKEN = "FREIGHT_TOKEN"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -87,6 +88,61 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+
+
+class PrometheusMetrics:
+    """Counters of one service; another service in the same process has its own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "freight_requests", "Requests answered.", ("route", "method", "status"),
+            registry=self._registry,
+        )  # fmt: skip
+        self._seconds = self._histogram(
+            "freight_request_seconds", "From the first byte to the answer.", _SECONDS, ("route",)
+        )
+        self._refusals = Counter(
+            "freight_refusals", "Requests refused, by status.", ("status",), registry=self._registry
+        )
+        self._batch_requests = self._histogram(
+            "freight_batch_requests", "Requests that were scored together.", _SIZES
+        )
+        self._batch_pairs = self._histogram(
+            "freight_batch_pairs", "Pairs that were scored together.", _SIZES
+        )
+        self.pairs = Counter("freight_pairs_scored", "Pairs scored.", registry=self._registry)
+        self.queue = Gauge(
+            "freight_queue_pairs", "Pairs that wait to be scored.", registry=self._registry
+        )
+        self.active = Gauge(
+            "freight_active_requests", "Requests in progress.", registry=self._registry
+        )
+
+    def record_request(self, route: str, method: str, status: int, seconds: float) -> None:
+        """A request was answered."""
+        self._requests.labels(route, method, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+        if status >= 400:
+            self._refusals.labels(str(status)).inc()
+
+    def record_batch(self, requests: int, pairs: int) -> None:
+        """A batch was scored."""
+        self._batch_requests.observe(requests)
+        self._batch_pairs.observe(pairs)
+
+    def text(self) -> bytes:
+        """Every counter in the text format of Prometheus."""
+        return generate_latest(self._registry)
+
+    def _histogram(
+        self, name: str, about: str, buckets: Sequence[float], labels: Sequence[str] = ()
+    ) -> Histogram:
+        return Histogram(name, about, labels, buckets=buckets, registry=self._registry)
 
 
 class AccessMiddleware:

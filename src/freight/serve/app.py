@@ -17,11 +17,12 @@ from fastapi.security import HTTPBearer
 from starlette.responses import Response
 
 from freight.errors import InvalidInput
-from freight.serve.access import Access, AccessMiddleware, TimedProtocol
-from freight.serve.messages import EXCEPTION_HANDLERS, MAX_METRICS, Limits
+from freight.serve.access import Access, AccessMiddleware, PrometheusMetrics, TimedProtocol
+from freight.serve.jobs import Limits
+from freight.serve.messages import MAX_METRICS
 from freight.serve.models import ServedModels
-from freight.serve.monitoring import PrometheusMetrics, monitoring_router
-from freight.serve.routes import api_router
+from freight.serve.refusals import EXCEPTION_HANDLERS
+from freight.serve.routes import api_router, monitoring_router
 from freight.serve.worker import Worker
 
 _BACKLOG = 100
@@ -36,12 +37,13 @@ def create_app(
     access: Access | None = None,
     limits: Limits | None = None,
     threads: int | None = None,
+    on_ready: Callable[[], None] = lambda: None,
 ) -> FastAPI:
-    """An ASGI application; its worker runs from start-up to shutdown."""
+    """An ASGI application; its worker runs from start-up to shutdown; it tells when it is ready."""
     from freight import __version__
 
     access, limits, metrics = access or Access(), limits or Limits(), PrometheusMetrics()
-    worker = Worker(models, limits, metrics, threads)
+    worker = Worker(models, limits, metrics, threads, on_ready)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -63,7 +65,7 @@ def create_app(
     bearer = [Depends(HTTPBearer(auto_error=False))] if access.token else []
     app.include_router(api_router(models, worker, limits), dependencies=bearer)
     app.include_router(page_router(app))
-    app.include_router(monitoring_router(lambda: worker.is_ready, metrics))
+    app.include_router(monitoring_router(worker, metrics))
     app.add_middleware(AccessMiddleware, access=access, limits=limits, metrics=metrics)
     app.state.worker = worker
     _add_choices(app.openapi(), models)  # FastAPI makes the schema once and keeps it
@@ -82,7 +84,9 @@ def run_service(
     listener = _listen(host, port)
     shown = f"[{host}]" if ":" in host else host
     print(f"Freight serves http://{shown}:{listener.getsockname()[1]}", flush=True)
-    app = create_app(models, access, limits, threads)
+    there = f"{len(models.metrics)} metrics; encoders: {', '.join(models.encoders)}"
+    announce = partial(print, f"Ready. {there}", flush=True)
+    app = create_app(models, access, limits, threads, announce)
     make_server(app, limits).run(sockets=[listener])
 
 

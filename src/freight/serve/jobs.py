@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,13 +20,109 @@ from freight.core.pipeline import ChunkSize, score_chunks, score_together
 from freight.core.result import Result
 from freight.core.scorers import PipelineScorer
 from freight.core.types import Chunk, PairScores, Segment
+from freight.errors import InvalidInput
 from freight.explain.explanation import Explanation
-from freight.serve.messages import segment_work, work_of
 from freight.serve.models import RequestedMetric
+from freight.serve.refusals import Refusal
 from freight.transport.types import Array
 
 _SHORT = 1_000_000
 """Work that ends soon enough: to be able to stop Python code makes it two or three times slower."""
+
+
+def work_of(hyp: str, ref: str) -> int:
+    """What a pair costs a metric, in characters: their product to match, their sum to encode."""
+    return len(hyp) * len(ref) + _ENCODING * (len(hyp) + len(ref))
+
+
+def segment_work(segment: Segment) -> int:
+    """What a hypothesis and its references cost a metric."""
+    hyp, refs = segment
+    return sum(work_of(hyp, ref) for ref in refs)
+
+
+_ENCODING = 256
+UNCUT = 24_000_000
+"""The most work of what cannot be cut: four references of 2,000 characters."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The largest request in bytes, texts, characters of a text and seconds, and the longest queue.
+
+    `work` is that of all pairs with all metrics, `units` are those of a text for which a plan is
+    computed. `queue` counts pairs that wait to be scored, `concurrency` requests that are being
+    read, waited for or answered.
+    """
+
+    body: int = 2**20
+    texts: int = 512
+    characters: int = 2000
+    units: int = 512
+    work: int = 128_000_000
+    seconds: float = 30.0
+    concurrency: int = 256
+    queue: int = 512
+
+    def check(self, segments: Sequence[Segment], metrics: int = 1) -> None:
+        """Refuse too many texts, texts that are too long, too much work, and what is no text."""
+        count = sum(1 + len(refs) for _, refs in segments)
+        if count > self.texts:
+            raise InvalidInput(
+                f"there are {count:,} texts; send at most {self.texts:,} at once, in several"
+                " requests, or start the service with a larger --texts"
+            )
+        for k, (hyp, refs) in enumerate(segments):
+            self._check_text(hyp, f"pairs[{k}].hyp")
+            for r, ref in enumerate(refs):
+                self._check_text(ref, f"pairs[{k}].refs[{r}]")
+        work = metrics * sum(map(segment_work, segments))
+        if work > self.work:
+            raise Refusal(
+                f"this is {work / 1e6:,.0f} million characters squared of work for {metrics}"
+                f" metric{'s' * (metrics > 1)}; send at most {self.work / 1e6:,.0f} at once, in"
+                " several requests, or start the service with a larger --work",
+                413,
+            )
+
+    def check_uncut(self, segments: Sequence[Segment], what: str) -> None:
+        """Refuse a segment that is too much for work that is not cut between its references."""
+        for hyp, refs in segments:
+            work = segment_work((hyp, refs))
+            if work > UNCUT:
+                raise Refusal(
+                    f"{what} of {len(refs)} references is {work / 1e6:,.0f} million characters"
+                    f" squared of work; send at most {UNCUT / 1e6:,.0f}: fewer references at once,"
+                    " or shorter texts",
+                    413,
+                )
+
+    def long_texts(self, texts: Sequence[str]) -> list[str]:
+        """Those that may have too many units; a character may be several."""
+        return [text for text in texts if 4 * len(text) > self.units]
+
+    def check_units(self, units: Mapping[str, int]) -> None:
+        """Refuse a text of too many units."""
+        for text, count in units.items():
+            if count > self.units:
+                raise Refusal(
+                    f"a text of {len(text):,} characters has {count:,} units; a text has at most"
+                    f" {self.units:,}: cut it, or start the service with a larger --units",
+                    413,
+                )
+
+    def _check_text(self, text: str, where: str) -> None:
+        if len(text) > self.characters:
+            raise InvalidInput(
+                f"{where} has {len(text):,} characters; a text has at most {self.characters:,}, or"
+                " start the service with a larger --characters"
+            )
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput(
+                f"{where} has half a character (a lone surrogate); send whole characters"
+            ) from None
 
 
 @dataclass(eq=False)

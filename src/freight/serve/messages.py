@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import Request
-from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field
-from starlette.exceptions import HTTPException
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.responses import JSONResponse
 
+from freight.core.scorers import pair_up
 from freight.core.types import Segment
-from freight.errors import FreightError, InvalidInput
-from freight.serve.models import RequestedMetric, ServedModels
+from freight.data.files import HYP, OTHER_NAMES, REF, REFS, name_texts
+from freight.errors import InvalidInput
+from freight.metrics.declaration import shorten
+from freight.serve.models import DEFAULT_METRIC, RequestedMetric, ServedModels
 
 if TYPE_CHECKING:
     from freight.core.result import Result
 
-DEFAULT_METRIC = "freight"
 MAX_METRICS = 8
 """The most metrics in one request."""
 
@@ -32,9 +30,27 @@ References = Annotated[list[str], Field(min_length=1)]
 class _Message(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _check_names(cls, given: Any) -> Any:
+        named = cls._rename(given)
+        for name in named if isinstance(named, dict) else ():
+            if name not in cls.model_fields:
+                there = ", ".join(cls.model_fields)
+                raise InvalidInput(f"there is no field {shorten(name)}; there is {there}")
+        return named
+
+    @classmethod
+    def _rename(cls, given: Any) -> Any:
+        """The same under the names of the fields; what cannot be read stays as it is."""
+        return given
+
 
 class MetricRequest(_Message):
-    """A metric by name, with its settings: GET /api/metrics lists what can be set."""
+    """A metric by name, with its settings: GET /api/metrics lists what can be set.
+
+    A text, NAME or NAME:COLUMN, stands for it.
+    """
 
     name: Annotated[str, Field(examples=["lazy-emd"])] = DEFAULT_METRIC
     encoder: Annotated[str | None, Field(examples=["embedded"])] = None
@@ -44,20 +60,41 @@ class MetricRequest(_Message):
     adapter: Annotated[str | None, Field(description="Fitted to ratings, by its name.")] = None
     settings: Annotated[dict[str, Scalar], Field(max_length=32, examples=[{"hyp": 0.5}])] = {}
 
-    def resolve(self, models: ServedModels) -> RequestedMetric:
-        """The same, with every setting checked."""
+    @classmethod
+    def _rename(cls, given: Any) -> Any:
+        if not isinstance(given, str):
+            return given
+        name, colon, column = given.partition(":")
+        return {"name": name, "column": column} if colon else {"name": name}
+
+    def resolve(self, models: ServedModels, lang: str | None = None) -> RequestedMetric:
+        """The same, with every setting checked, for references of a language."""
         layer = {} if self.layer is None else {"layer": self.layer}
         settings = {**self.settings, **layer}
         return models.requested_metric(
-            self.name, self.encoder, settings, self.preset, self.column, self.adapter
+            self.name, self.encoder, settings, self.preset, self.column, self.adapter, lang
         )
 
 
 class PairRequest(_Message):
-    """A hypothesis and its references."""
+    """A hypothesis and its references; one reference may be a text, `ref`.
+
+    The names that tables of other tools have for them are understood: prediction, reference and
+    the like.
+    """
 
     hyp: str = Field(examples=["The boy in a coat."])
     refs: References = Field(examples=[["The young man in a slicker."]])
+    id: Annotated[str | int | None, Field(description="Comes back with the answer.")] = None
+
+    @classmethod
+    def _rename(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        named = _one_of(name_texts(given, "it"), REF, REFS)
+        if isinstance(named.get(REFS), str):
+            named[REFS] = [named[REFS]]
+        return named
 
     @property
     def segment(self) -> Segment:
@@ -66,12 +103,36 @@ class PairRequest(_Message):
 
 
 class ScoreRequest(_Message):
-    """Pairs, and the metrics to score them with."""
+    """Pairs, and the metrics to score them with.
+
+    Instead of pairs there may be `hyps` and `refs`, as in Python: a list of texts each, or of lists
+    of references; or one `hyp` and its `refs`. One metric may be `metric`.
+    """
 
     pairs: list[PairRequest] = Field(min_length=1)
     metrics: Annotated[list[MetricRequest], Field(min_length=1, max_length=MAX_METRICS)] = [
         MetricRequest()
     ]
+    id: Annotated[str | int | None, Field(description="Comes back with the answer.")] = None
+
+    @classmethod
+    def _rename(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        named = _one_of(given, "metric", "metrics")
+        if "pairs" not in named:
+            named = _with_pairs(named)
+        for name, one in (("pairs", dict), ("metrics", (dict, str))):
+            if isinstance(named.get(name), one):
+                named[name] = [named[name]]
+        return named
+
+    @property
+    def ids(self) -> dict[str, Any]:
+        """What the request is called, and its pairs, as the answer repeats it."""
+        of_pairs = [pair.id for pair in self.pairs]
+        named = {"id": self.id} if self.id is not None else {}
+        return {**named, "ids": of_pairs} if any(one is not None for one in of_pairs) else named
 
 
 class ExplainRequest(PairRequest):
@@ -91,6 +152,39 @@ class FragmentRequest(ExplainRequest):
     """One pair and a metric, and optionally what to compare them with."""
 
     other: OtherRequest | None = None
+
+
+def _one_of(given: Mapping[str, Any], one: str, several: str) -> dict[str, Any]:
+    """The same, with the plural name for both."""
+    if one in given and several in given:
+        raise InvalidInput(f"there are both {one} and {several}; send one of them")
+    return {several if name == one else name: value for name, value in given.items()}
+
+
+def _with_pairs(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with pairs, where it has hypotheses and references of its own."""
+    singular = {f"{name}s": name for name in OTHER_NAMES[HYP]}
+    named = {singular.get(name, name): value for name, value in given.items()}
+    named = _one_of(name_texts(named, "the request"), HYP, "hyps")
+    named = _one_of(named, REF, REFS)
+    if "hyps" not in named or REFS not in named:
+        if "hyps" in named or REFS in named:
+            missing = "refs" if "hyps" in named else "hyps"
+            raise InvalidInput(f"{missing} is missing; send hyps and refs, or pairs")
+        return named
+    hyps, refs, ids = named.pop("hyps"), named.pop(REFS), named.pop("ids", None)
+    if isinstance(hyps, str):  # one, and each of its references
+        hyps, refs = [hyps], [refs]
+    for name, value in (("hyps", hyps), (REFS, [refs] if isinstance(refs, str) else refs)):
+        if not isinstance(value, list):
+            raise InvalidInput(f"{name} is {shorten(value)}, not a list of texts")
+    segments = pair_up(hyps, [refs] if isinstance(refs, str) else refs)
+    if ids is not None and (not isinstance(ids, list) or len(ids) != len(segments)):
+        raise InvalidInput(f"ids are {shorten(ids)}; give one for each of {len(segments)} hyps")
+    pairs = [{HYP: hyp, REFS: list(several)} for hyp, several in segments]
+    if ids is not None:
+        pairs = [{"id": one, **pair} for one, pair in zip(ids, pairs, strict=True)]
+    return {"pairs": pairs, **named}
 
 
 class ColumnAnswer(BaseModel):
@@ -181,6 +275,8 @@ class ExplainAnswer(BaseModel):
     winner: int
     flags: list[FlagAnswer]
     signature: str
+    note: str = Field("", description="The encoder, if the language of the references chose it.")
+    id: str | int | None = None
 
 
 class MetricScores(BaseModel):
@@ -195,12 +291,15 @@ class MetricScores(BaseModel):
         description="Per pair; a flag about both texts has no side."
     )
     signature: str
+    note: str = Field("", description="The encoder, if the language of the references chose it.")
 
 
 class ScoreAnswer(BaseModel):
-    """One entry per metric, in the order of the request."""
+    """One entry per metric, in the order of the request; ids where the request has them."""
 
     metrics: list[MetricScores]
+    id: str | int | None = None
+    ids: list[str | int | None] = Field([], description="Those of the pairs, in their order.")
 
 
 class FileAnswer(ScoreAnswer):
@@ -214,6 +313,7 @@ class HealthAnswer(BaseModel):
 
     live: bool
     ready: bool
+    state: Literal["starting", "ready", "stopping", "failed"]
 
 
 class ErrorAnswer(BaseModel):
@@ -238,7 +338,6 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorAnswer, "description": meaning}
     for status, meaning in _ERROR_MEANINGS.items()
 }
-_LONGEST_ERROR = 500
 
 
 class Json(JSONResponse):
@@ -249,7 +348,7 @@ class Json(JSONResponse):
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-def score_answer(result: Result, models: ServedModels) -> dict[str, Any]:
+def score_answer(result: Result, models: ServedModels, note: str) -> dict[str, Any]:
     """The scores of one metric as JSON, in the form of `MetricScores`."""
     columns = [{"name": column.name, "higher": column.higher} for column in result.columns]
     return {
@@ -262,178 +361,9 @@ def score_answer(result: Result, models: ServedModels) -> dict[str, Any]:
         "references": [int(winner) for winner in result.winners],
         "flags": [[flag.record for flag in flags] for flags in result.flags],
         "signature": models.public_signature(result.signature),
+        **({"note": note} if note else {}),
     }
 
 
 def _json_number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-class Refusal(FreightError):
-    """A request that is not answered, with its HTTP status and headers."""
-
-    def __init__(self, message: str, status: int, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.status, self.headers = status, headers
-
-    @property
-    def response(self) -> Json:
-        """The error as the client sees it."""
-        return error_response(self.status, str(self), self.headers)
-
-
-class QueueFull(Refusal):
-    """Too many pairs wait already; `seconds` says when to try again."""
-
-    def __init__(self, message: str, seconds: float) -> None:
-        self.seconds = max(1, math.ceil(seconds))
-        super().__init__(message, 429, {"Retry-After": str(self.seconds)})
-
-
-class DeadlinePassed(Refusal):
-    """The time that a request may take has passed; `started` if it was being worked on."""
-
-    def __init__(self, message: str, started: bool) -> None:
-        self.started = started
-        super().__init__(
-            message, 504 if started else 503, None if started else {"Retry-After": "1"}
-        )
-
-
-class ShuttingDown(Refusal):
-    """The service is being stopped and accepts nothing new."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the service is stopping; try another one, or later", 503, {"Retry-After": "5"}
-        )
-
-
-def error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> Json:
-    """An error of one line."""
-    line = " ".join(message.split())
-    short = line if len(line) <= _LONGEST_ERROR else f"{line[:_LONGEST_ERROR]}…"
-    return Json({"error": short}, status, headers)
-
-
-async def _on_freight_error(request: Request, error: Exception) -> Json:
-    """What the client can correct (422), or has to wait for."""
-    return error.response if isinstance(error, Refusal) else error_response(422, str(error))
-
-
-async def _on_invalid_request(request: Request, error: Exception) -> Json:
-    """The first thing that is wrong with a request, and where; its content is not repeated."""
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        return error_response(400, "the body is not JSON")
-    where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query"))
-    return error_response(422, f"{where[:100]}: {first['msg']}" if where else first["msg"])
-
-
-async def _on_http_error(request: Request, error: Exception) -> Json:
-    """No such path, no such method, no JSON."""
-    assert isinstance(error, HTTPException)
-    return error_response(error.status_code, str(error.detail), error.headers)
-
-
-EXCEPTION_HANDLERS: dict[int | type[Exception], Any] = {
-    FreightError: _on_freight_error,
-    RequestValidationError: _on_invalid_request,
-    HTTPException: _on_http_error,
-}
-
-
-def work_of(hyp: str, ref: str) -> int:
-    """What a pair costs a metric, in characters: their product to match, their sum to encode."""
-    return len(hyp) * len(ref) + _ENCODING * (len(hyp) + len(ref))
-
-
-def segment_work(segment: Segment) -> int:
-    """What a hypothesis and its references cost a metric."""
-    hyp, refs = segment
-    return sum(work_of(hyp, ref) for ref in refs)
-
-
-_ENCODING = 256
-UNCUT = 24_000_000
-"""The most work of what cannot be cut: four references of 2,000 characters."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The largest request in bytes, texts, characters of a text and seconds, and the longest queue.
-
-    `work` is that of all pairs with all metrics, `units` are those of a text for which a plan is
-    computed. `queue` counts pairs that wait to be scored, `concurrency` requests that are being
-    read, waited for or answered.
-    """
-
-    body: int = 2**20
-    texts: int = 512
-    characters: int = 2000
-    units: int = 512
-    work: int = 128_000_000
-    seconds: float = 30.0
-    concurrency: int = 256
-    queue: int = 512
-
-    def check(self, segments: Sequence[Segment], metrics: int = 1) -> None:
-        """Refuse too many texts, texts that are too long, too much work, and what is no text."""
-        count = sum(1 + len(refs) for _, refs in segments)
-        if count > self.texts:
-            raise InvalidInput(
-                f"there are {count:,} texts; send at most {self.texts:,} at once, in several"
-                " requests, or start the service with a larger --texts"
-            )
-        for k, (hyp, refs) in enumerate(segments):
-            self._check_text(hyp, f"pairs.{k}.hyp")
-            for r, ref in enumerate(refs):
-                self._check_text(ref, f"pairs.{k}.refs.{r}")
-        work = metrics * sum(map(segment_work, segments))
-        if work > self.work:
-            raise Refusal(
-                f"this is {work / 1e6:,.0f} million characters squared of work for {metrics}"
-                f" metric{'s' * (metrics > 1)}; send at most {self.work / 1e6:,.0f} at once, in"
-                " several requests, or start the service with a larger --work",
-                413,
-            )
-
-    def check_uncut(self, segments: Sequence[Segment], what: str) -> None:
-        """Refuse a segment that is too much for work that is not cut between its references."""
-        for hyp, refs in segments:
-            work = segment_work((hyp, refs))
-            if work > UNCUT:
-                raise Refusal(
-                    f"{what} of {len(refs)} references is {work / 1e6:,.0f} million characters"
-                    f" squared of work; send at most {UNCUT / 1e6:,.0f}: fewer references at once,"
-                    " or shorter texts",
-                    413,
-                )
-
-    def long_texts(self, texts: Sequence[str]) -> list[str]:
-        """Those that may have too many units; a character may be several."""
-        return [text for text in texts if 4 * len(text) > self.units]
-
-    def check_units(self, units: Mapping[str, int]) -> None:
-        """Refuse a text of too many units."""
-        for text, count in units.items():
-            if count > self.units:
-                raise Refusal(
-                    f"a text of {len(text):,} characters has {count:,} units; a text has at most"
-                    f" {self.units:,}: cut it, or start the service with a larger --units",
-                    413,
-                )
-
-    def _check_text(self, text: str, where: str) -> None:
-        if len(text) > self.characters:
-            raise InvalidInput(
-                f"{where} has {len(text):,} characters; a text has at most {self.characters:,}, or"
-                " start the service with a larger --characters"
-            )
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise InvalidInput(
-                f"{where} has half a character (a lone surrogate); send whole characters"
-            ) from None

@@ -5,18 +5,21 @@ The parameters of a metric, their limits and their defaults come from its declar
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Never
+from typing import Any
 
 from freight.core.scorers import PipelineScorer
 from freight.core.sweep_cache import SharedEncodings
 from freight.core.types import Encoder, device_of
-from freight.encoders import DISTILLED, EMBEDDED, encoder, is_static
+from freight.data.languages import language_name, reads_english
+from freight.encoders import FOR_OTHERS, MULTILINGUAL, PACKAGED, is_static, languages_of
+from freight.encoders import encoder as find_encoder
 from freight.encoders.adapters import Adapter, read_adapter, with_adapter
 from freight.encoders.cache import MemoryCached
 from freight.encoders.transformer import Transformer
@@ -31,9 +34,11 @@ from freight.metrics import (
     parameters,
     presets,
 )
-from freight.metrics.declaration import Menu, Parameter, Served, Slider, shorten
+from freight.metrics.declaration import shorten
 from freight.metrics.extensions import is_in_file
+from freight.serve.forms import check_choice, check_settings, form_fields, listed
 
+DEFAULT_METRIC = "freight"
 KEPT = 256
 """Metrics that are kept loaded; the least recently used ones are dropped first."""
 
@@ -49,6 +54,8 @@ class RequestedMetric:
     encoder: str | None
     settings: str  # JSON, so that equal ones are equal
     adapter: str | None = None
+    lang: str | None = None  # where the references have chosen the encoder
+    note: str = field(default="", compare=False)
 
     @property
     def chosen(self) -> dict[str, Any]:
@@ -154,24 +161,32 @@ class ServedModels:
         preset: str | None = None,
         column: str | None = None,
         adapter: str | None = None,
+        lang: str | None = None,
     ) -> RequestedMetric:
-        """Check what a request says of a metric, without loading anything."""
+        """Check what a request says of a metric, without loading anything.
+
+        `lang` is the language of the references, where it is known: where no encoder is named, it
+        chooses one that reads it.
+        """
         if name not in self.metrics:
-            raise InvalidInput(
-                f"there is no metric {name[:40]!r}; there is {_listed(self.metrics)}"
-            )
+            near = listed(difflib.get_close_matches(name, self.metrics, 3, 0.4))
+            instead = f"did you mean {near}?" if near else f"there is {listed(self.metrics)}"
+            raise InvalidInput(f"there is no metric {shorten(name)}; {instead}")
         source = self._sources[name]
         given = check_settings(source, settings or {})
         if preset is not None:
             if not find_metric(source).has_preset(preset):
-                _check_choice(name, "preset", preset, list(presets(source)))
+                check_choice(name, "preset", preset, presets(source))
             given["preset"] = preset
         if column is not None:
-            given["column"] = _check_choice(name, "column", column, self._columns(source))
+            given["column"] = check_choice(name, "column", column, self._columns(source))
         stored = json.dumps(json_value(given), sort_keys=True)
         if adapter is not None:
             return RequestedMetric(name, self._adapted(source, adapter, encoder), stored, adapter)
-        return RequestedMetric(name, self._encoder(source, encoder), stored)
+        chosen, spoken = self._encoder(source, encoder), None
+        if encoder is None and chosen is not None and not self._reads(chosen, lang):
+            chosen, spoken = self._encoder_for(name, chosen, str(lang)), lang
+        return RequestedMetric(name, chosen, stored, lang=spoken, note=self._note(chosen, lang))
 
     def scorer(self, wanted: RequestedMetric) -> PipelineScorer:
         """The metric, ready to score; only one thread may ask."""
@@ -181,6 +196,16 @@ class ServedModels:
                 self._scorers.popitem(last=False)
         self._scorers.move_to_end(wanted)
         return self._scorers[wanted]
+
+    @property
+    def other_encoders(self) -> list[tuple[str, str]]:
+        """A metric, and an encoder that no metric uses by default, for each such encoder."""
+        usual = {self._encoder(self._sources[name], None) for name in self.metrics}
+        return [
+            ("wmd" if is_static(one.spec) else DEFAULT_METRIC, name)
+            for name, one in self.encoders.items()
+            if name not in usual
+        ]
 
     @cached_property
     def metric_descriptions(self) -> list[dict[str, Any]]:
@@ -215,14 +240,45 @@ class ServedModels:
             return usual if usual in self.encoders else next(iter(self.encoders))
         if named not in self.encoders:
             raise InvalidInput(
-                f"the encoder {named[:40]!r} is not among those allowed: {_listed(self.encoders)}"
+                f"the encoder {named[:40]!r} is not among those allowed: {listed(self.encoders)}"
             )
         return named
+
+    def _reads(self, encoder: str, lang: str | None) -> bool:
+        """Whether an encoder was trained on a language, as far as is known."""
+        given = self.encoders[encoder].given
+        known = languages_of(find_encoder(given) if isinstance(given, str) else given)
+        return lang is None or known is None or lang in known
+
+    def _encoder_for(self, metric: str, usual: str, lang: str) -> str:
+        """The encoder that takes the place of the usual one for a language."""
+        words = is_static(self.encoders[usual].spec)
+        fitting = [
+            name
+            for name, one in self.encoders.items()
+            if is_static(one.spec) == words and self._reads(name, lang)
+        ]
+        best = FOR_OTHERS.get(usual)
+        if not fitting:
+            raise InvalidInput(
+                f"the references are in {language_name(lang)}, which the encoder of {metric} does"
+                f" not read; name one, encoder {usual} for what there is, or start the service with"
+                f" --encoder {best or MULTILINGUAL}"
+            )
+        return best if best in fitting else fitting[0]
+
+    def _note(self, encoder: str | None, lang: str | None) -> str:
+        """What a language other than English has changed, or that it is not read."""
+        if encoder is None or lang is None or reads_english(lang):
+            return ""
+        if self._reads(encoder, lang):
+            return f"language: {language_name(lang)}; encoder: {encoder}"
+        return f"the encoder {encoder} does not read {language_name(lang)}: its scores say little"
 
     def _adapted(self, metric: str, adapter: str, encoder: str | None) -> str:
         """The encoder of an adapter, which has to be the one that is named, if one is."""
         if adapter not in self.adapters:
-            there = _listed(self.adapters) or "none"
+            there = listed(self.adapters) or "none"
             raise InvalidInput(f"the adapter {adapter[:40]!r} is not served; there is {there}")
         served = self.adapters[adapter]
         adapter_settings(find_metric(metric), served.adapter)
@@ -237,6 +293,8 @@ class ServedModels:
             chosen = {"encoder": served.given, "adapter": served.adapter}
         elif wanted.encoder is not None:
             chosen = {"encoder": self.encoders[wanted.encoder].given}
+        if wanted.lang is not None:
+            chosen["lang"] = wanted.lang
         scorer = load(self._sources[wanted.name], **chosen, **wanted.chosen)
         if scorer.needs_fitting:
             if not self._texts:
@@ -267,6 +325,12 @@ class ServedModels:
         }
 
 
+def default_encoders() -> list[str]:
+    """The encoders of a service that names none: for other languages too where they are there."""
+    others = FOR_OTHERS.values() if PACKAGED[MULTILINGUAL].is_installed else ()
+    return [*FOR_OTHERS, *others]
+
+
 def load_encoders(names: Sequence[str], budget: int | None, **options: Any) -> list[ServedEncoder]:
     """Encoders as the command line gives them, a name or a folder, or NAME=that, looked at once.
 
@@ -274,13 +338,13 @@ def load_encoders(names: Sequence[str], budget: int | None, **options: Any) -> l
     empty.
     """
     served: dict[str, ServedEncoder] = {}
-    for one in names or (EMBEDDED, DISTILLED):
+    for one in names or default_encoders():
         short, equals, spec = one.partition("=")
         spec = spec if equals else one
         short = short if equals else spec.rstrip("/").rsplit("/", 1)[-1]
         if short in served:
             raise InvalidInput(f"two encoders are called {short}; call one x: --encoder x={spec}")
-        made = encoder(spec)
+        made = find_encoder(spec)
         if isinstance(made, Transformer):
             made = replace(made, budget=budget, **options)
             if budget is None and device_of(made).type == "cpu":
@@ -308,132 +372,3 @@ def _public_name(name: str) -> str:
 def _light(name: str) -> PipelineScorer:
     """A metric over vectors that cost nothing to load."""
     return load(name, **({"encoder": "hashed"} if "encoder" in parameters(name) else {}))
-
-
-@dataclass(frozen=True)
-class FormField:
-    """A parameter as the service offers it: within narrower limits than in Python.
-
-    A request must not be able to name a file or a package, nor to ask for hours of work. So a
-    number needs a declared slider, a name declared choices; all else is not offered.
-    """
-
-    parameter: Parameter
-    kind: Literal["number", "whole", "choice", "switch", "layer"]
-    choices: tuple[str, ...] = ()
-
-    def check(self, metric: str, value: Any) -> Any:
-        """The value as the metric takes it; a wrong one is named in one line."""
-        if value is None and self.parameter.is_optional:
-            return None
-        if value == "inf" and self.kind == "number":
-            value = math.inf
-        if self.kind in ("number", "whole") and isinstance(value, str):
-            self._refuse(metric, value, self._number)
-        if self.choices and value not in self.choices:
-            self._refuse(metric, value, f"one of {_listed(self.choices)}")
-        checked = self.parameter.check(metric, value)
-        slider = self.parameter.mark(Slider)
-        if slider is not None and not self._is_within(slider, checked):
-            self._refuse(metric, value, f"{slider.least:g} to {slider.most:g}{self._besides}")
-        return checked
-
-    def describe(self) -> dict[str, Any]:
-        """What a form shows: the kind, the limits or choices, the default, a sentence."""
-        slider = self.parameter.mark(Slider)
-        limits: dict[str, Any] = {}
-        if slider is not None:
-            wide = slider.least > 0 and slider.most / slider.least > 100
-            limits = {
-                "least": slider.least,
-                "most": slider.most,
-                "zero": self._takes_zero(slider),
-                "infinite": self.parameter.accepts(math.inf),
-                "scale": "log" if wide else "linear",
-            }
-        elif self.choices:
-            limits = {"choices": list(self.choices)}
-        return {
-            "name": self.parameter.name,
-            "about": self.parameter.description,
-            "kind": self.kind,
-            **limits,
-            "default": json_value(self.parameter.automatic),
-            "optional": self.parameter.is_optional,
-        }
-
-    def _is_within(self, slider: Slider, value: Any) -> bool:
-        if not isinstance(value, (int, float)):
-            return False
-        inside = slider.least <= value <= slider.most
-        return inside or value == math.inf or (value == 0 and self._takes_zero(slider))
-
-    def _takes_zero(self, slider: Slider) -> bool:
-        return slider.least > 0 and self.parameter.accepts(0)
-
-    @property
-    def _number(self) -> str:
-        slider = self.parameter.mark(Slider)
-        assert slider is not None
-        kind = "a whole number" if self.kind == "whole" else "a number"
-        return f"{kind}, {slider.least:g} to {slider.most:g}{self._besides}"
-
-    @property
-    def _besides(self) -> str:
-        slider = self.parameter.mark(Slider)
-        zero = slider is not None and self._takes_zero(slider)
-        return " or 0" * zero + ' or "inf"' * self.parameter.accepts(math.inf)
-
-    def _refuse(self, metric: str, value: Any, expected: str) -> Never:
-        raise InvalidInput(
-            f"{self.parameter.name}={shorten(value)} of {metric}: must be {expected}"
-        )
-
-
-def form_fields(metric: str) -> dict[str, FormField]:
-    """What may be set of a metric through the service."""
-    fields = {}
-    for name, parameter in find_metric(metric).parameters.items():
-        field = _form_field(parameter)
-        if field is not None:
-            fields[name] = field
-    return fields
-
-
-def _form_field(parameter: Parameter) -> FormField | None:
-    menu, served = parameter.mark(Menu), parameter.mark(Served)
-    if served is Served.NEVER:
-        return None
-    if served is Served.AS_LAYERS:
-        return FormField(parameter, "layer")
-    if parameter.mark(Slider) is not None:
-        return FormField(parameter, "number" if parameter.is_continuous else "whole")
-    if menu is not None:
-        return FormField(parameter, "choice", menu.choices)
-    if parameter.choices and all(isinstance(choice, str) for choice in parameter.choices):
-        return FormField(parameter, "choice", parameter.choices)
-    return FormField(parameter, "switch") if parameter.types == (bool,) else None
-
-
-def check_settings(metric: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a request, each within the limits of the service."""
-    declaration, fields = find_metric(metric), form_fields(metric)
-    checked = {}
-    for given, value in settings.items():
-        name = declaration.current_name(given)
-        if name not in fields:
-            there = _listed(fields) or "nothing"
-            raise InvalidInput(f"{shorten(given)} of {metric} cannot be set here; there is {there}")
-        checked[name] = fields[name].check(metric, value)
-    return checked
-
-
-def _check_choice(metric: str, name: str, value: str, choices: Sequence[str]) -> str:
-    if value not in choices:
-        there = _listed(choices) or "none"
-        raise InvalidInput(f"{name}={shorten(value)} of {metric}: must be one of {there}")
-    return value
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)

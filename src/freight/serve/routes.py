@@ -6,7 +6,7 @@ import asyncio
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -16,12 +16,14 @@ from starlette.responses import Response
 
 from freight.core.result import Result
 from freight.core.types import Segment
-from freight.data.files import Row, decode_lines, name_texts, parse_rows
+from freight.data.files import Row, decode_lines, name_texts, parse_json, parse_rows
+from freight.data.languages import detect_surely
 from freight.errors import InvalidInput
 from freight.explain.comparison import compare
 from freight.explain.explanation import Explanation
+from freight.serve.access import PrometheusMetrics
+from freight.serve.jobs import Limits
 from freight.serve.messages import (
-    DEFAULT_METRIC,
     ERRORS,
     MAX_METRICS,
     EncodersAnswer,
@@ -29,16 +31,16 @@ from freight.serve.messages import (
     ExplainRequest,
     FileAnswer,
     FragmentRequest,
+    HealthAnswer,
     Json,
-    Limits,
     MetricRequest,
     MetricsAnswer,
-    Refusal,
     ScoreAnswer,
     ScoreRequest,
     score_answer,
 )
-from freight.serve.models import ServedModels
+from freight.serve.models import DEFAULT_METRIC, RequestedMetric, ServedModels
+from freight.serve.refusals import Refusal, describe_problem
 from freight.serve.worker import Worker
 
 _TABLE_TYPES = {"csv": "text/csv", "tsv": "text/tab-separated-values", "jsonl": "application/jsonl"}
@@ -75,6 +77,18 @@ def api_router(models: ServedModels, worker: Worker, limits: Limits) -> APIRoute
     """Scores, explanations, files, and lists of the metrics and encoders."""
     router = APIRouter(prefix="/api", responses=ERRORS)
 
+    async def resolve(
+        requested: Iterable[MetricRequest], segments: Sequence[Segment]
+    ) -> list[RequestedMetric]:
+        lang = await asyncio.to_thread(language_of, segments)
+        return [one.resolve(models, lang) for one in requested]
+
+    def answers(
+        results: Sequence[Result], metrics: Sequence[RequestedMetric]
+    ) -> list[dict[str, Any]]:
+        both = zip(results, metrics, strict=True)
+        return [score_answer(result, models, metric.note) for result, metric in both]
+
     @router.get("/metrics", response_class=Json, responses={200: {"model": MetricsAnswer}})
     def get_metrics() -> Response:
         """Every metric with its columns, and its parameters with their bounds."""
@@ -90,31 +104,39 @@ def api_router(models: ServedModels, worker: Worker, limits: Limits) -> APIRoute
         """Score pairs with one metric or several."""
         segments = [pair.segment for pair in request.pairs]
         limits.check(segments, len(request.metrics))
-        metrics = [metric.resolve(models) for metric in request.metrics]
+        metrics = await resolve(request.metrics, segments)
         scored = await worker.score(segments, metrics)
         results = await asyncio.to_thread(_with_differences, scored, segments)
-        return Json({"metrics": [score_answer(result, models) for result in results]})
+        return Json({"metrics": answers(results, metrics), **request.ids})
 
     @router.post("/explain", response_class=Json, responses={200: {"model": ExplainAnswer}})
     async def explain(request: ExplainRequest) -> Response:
         """Why a hypothesis scores as it does: units, costs, flow, additions, omissions."""
         limits.check([request.segment])
-        explanation = await worker.explain(request.segment, request.metric.resolve(models))
+        [metric] = await resolve([request.metric], [request.segment])
+        explanation = await worker.explain(request.segment, metric)
         public = _with_public_signature(explanation, models)
-        return await asyncio.to_thread(_explain_as_json, public)
+        named = {"id": request.id, "note": metric.note or None}
+        return await asyncio.to_thread(_explain_as_json, public, named)
 
     @router.post("/explain/fragment", response_class=Response, responses=_HTML_RESPONSE)
     async def explain_as_html(request: FragmentRequest) -> Response:
         """An explanation as a piece of HTML, alone or beside another hypothesis or metric."""
-        questions = [(request.segment, request.metric.resolve(models))]
+        segments, requested = [request.segment], [request.metric]
         if request.other is not None:
             hyp = request.hyp if request.other.hyp is None else request.other.hyp
-            metric = request.other.metric or request.metric
-            questions.append(((hyp, request.refs), metric.resolve(models)))
-        limits.check([segment for segment, _ in questions])
-        explanations = await asyncio.gather(*(worker.explain(*one) for one in questions))
+            segments.append((hyp, request.refs))
+            requested.append(request.other.metric or request.metric)
+        limits.check(segments)
+        metrics = await resolve(requested, segments)
+        explanations = await asyncio.gather(*map(worker.explain, segments, metrics))
         public = [_with_public_signature(one, models) for one in explanations]
-        return Response(await asyncio.to_thread(_render_html, public), media_type="text/html")
+        notes = dict.fromkeys(metric.note for metric in metrics if metric.note)
+        return Response(
+            await asyncio.to_thread(_render_html, public),
+            headers={"Freight-Note": "; ".join(notes)} if notes else None,
+            media_type="text/html",
+        )
 
     @router.post("/file", response_class=Json, responses=_FILE_RESPONSE, openapi_extra=_FILE_BODY)
     async def score_file(
@@ -124,20 +146,51 @@ def api_router(models: ServedModels, worker: Worker, limits: Limits) -> APIRoute
         metric: MetricNames = [DEFAULT_METRIC],  # noqa: B006
     ) -> Response:
         """Score the rows of a small table, which is the body of the request."""
-        metrics = [_parse_metric(name).resolve(models) for name in metric]
+        requested = [_parse_metric(name) for name in metric]
         segments = read_segments(await request.body(), format, limits.texts)
-        limits.check(segments, len(metrics))
+        limits.check(segments, len(requested))
+        metrics = await resolve(requested, segments)
         scored = await worker.score(segments, metrics)
         results = await asyncio.to_thread(_with_differences, scored, segments)
         if output == "json":
             pairs = [{"hyp": hyp, "refs": list(refs)} for hyp, refs in segments]
-            return Json({"pairs": pairs, "metrics": [score_answer(r, models) for r in results]})
+            return Json({"pairs": pairs, "metrics": answers(results, metrics)})
         headers = {"Content-Disposition": f'attachment; filename="scores.{output}"'}
         return Response(
             score_table(results, output), headers=headers, media_type=_TABLE_TYPES[output]
         )
 
     return router
+
+
+def monitoring_router(worker: Worker, metrics: PrometheusMetrics) -> APIRouter:
+    """The paths /health and /metrics."""
+    router = APIRouter(responses=ERRORS)
+    health: dict[int | str, dict[str, Any]] = {
+        200: {"model": HealthAnswer},
+        503: {"model": HealthAnswer},
+    }
+    text: dict[str, Any] = {"content": {"text/plain": {"schema": {"type": "string"}}}}
+
+    @router.get("/health", response_class=Json, responses=health)
+    def get_health(check: Literal["live", "ready"] = "ready") -> Response:
+        """Whether requests are answered now; with check=live, whether the process is up."""
+        state = worker.state
+        answer = {"live": True, "ready": state == "ready", "state": state}
+        return Json(answer, 200 if answer["ready"] or check == "live" else 503)
+
+    @router.get("/metrics", response_class=Response, responses={200: text})
+    def get_counters() -> Response:
+        """Counters for Prometheus."""
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    return router
+
+
+def language_of(segments: Sequence[Segment]) -> str | None:
+    """The language that the first references are surely in."""
+    refs = (ref[:200] for _, refs in segments for ref in refs)
+    return detect_surely(refs, sample=50)  # few, since what is detected is kept with its texts
 
 
 def _with_differences(results: Sequence[Result], segments: Sequence[Segment]) -> list[Result]:
@@ -150,7 +203,7 @@ def _with_public_signature(explanation: Explanation, models: ServedModels) -> Ex
     return replace(explanation, signature=models.public_signature(explanation.signature))
 
 
-def _explain_as_json(explanation: Explanation) -> Json:
+def _explain_as_json(explanation: Explanation, named: dict[str, Any]) -> Json:
     """An explanation as an answer; not in the event loop, which others wait for."""
     numbers = sum(
         view.cost.size * (1 + len(view.terms) + len(view.plans)) for view in explanation.views
@@ -161,7 +214,8 @@ def _explain_as_json(explanation: Explanation) -> Json:
             f" most {MOST_NUMBERS:,}: explain shorter texts, or ask for a fragment",
             413,
         )
-    return Json(explanation.to_dict())
+    given = {name: value for name, value in named.items() if value is not None}
+    return Json({**given, **explanation.to_dict()})
 
 
 def _render_html(explanations: Sequence[Explanation]) -> str:
@@ -174,16 +228,13 @@ def _render_html(explanations: Sequence[Explanation]) -> str:
 
 def _parse_metric(text: str) -> MetricRequest:
     """A metric by its name, or as JSON."""
-    if not text.lstrip().startswith("{"):
-        return MetricRequest(name=text)
+    named = parse_json(text, "metric") if text.lstrip().startswith("{") else text
     try:
-        return MetricRequest.model_validate(json.loads(text))
+        return MetricRequest.model_validate(named)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InvalidInput(f"metric.{where}: {first['msg']}") from None
-    except (ValueError, RecursionError):
-        raise InvalidInput("metric is not JSON; give a name, or an object") from None
+        first = error.errors(include_url=False)[0]
+        problem = {**first, "loc": ("metric", *first["loc"])}
+        raise InvalidInput(describe_problem(problem)) from None
 
 
 _SHOWN = "the file"

@@ -11,21 +11,22 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
 from freight.core.result import Result
 from freight.core.scorers import PipelineScorer
 from freight.core.types import Encoder, Segment
+from freight.data.languages import detect_surely
 from freight.errors import FreightError
 from freight.explain.explanation import Explanation
 from freight.kernels import set_threads
-from freight.serve.jobs import Job, JobPiece, score_pieces
-from freight.serve.messages import DeadlinePassed, Limits, QueueFull, ShuttingDown
+from freight.serve.access import PrometheusMetrics
+from freight.serve.jobs import Job, JobPiece, Limits, score_pieces
 from freight.serve.models import RequestedMetric, ServedModels
-from freight.serve.monitoring import PrometheusMetrics
+from freight.serve.refusals import DeadlinePassed, QueueFull, ShuttingDown
 
 BATCH_PAIRS, BATCH_WORK = 256, 8_000_000
 """Where a batch ends: so many pairs, or so much work by one metric (a pair of 2,000 characters)."""
@@ -35,6 +36,7 @@ _LAST_PIECE = 10.0
 """Seconds that a worker which is stopped has for the piece that it is at."""
 
 
+WorkerState = Literal["starting", "ready", "stopping", "failed"]
 Outcome = tuple[Job, list[Any] | BaseException]
 
 
@@ -47,9 +49,10 @@ class Worker:
         limits: Limits,
         metrics: PrometheusMetrics,
         threads: int | None = None,
+        on_ready: Callable[[], None] = lambda: None,
     ) -> None:
         self._models, self._limits, self._metrics = models, limits, metrics
-        self._threads = threads
+        self._threads, self._on_ready = threads, on_ready
         self._queue: deque[Job] = deque()
         self._waiting_pairs = 0
         self._last_jobs, self._pairs_per_second = 1, 100.0
@@ -75,9 +78,13 @@ class Worker:
         return not self._thread.is_alive()
 
     @property
-    def is_ready(self) -> bool:
-        """Whether it accepts requests and answers them."""
-        return self.warmed_up.is_set() and not self._stopping and self._thread.is_alive()
+    def state(self) -> WorkerState:
+        """Whether it loads models, answers, or will answer nothing new."""
+        if self._stopping:
+            return "stopping"
+        if self._thread.ident is not None and not self._thread.is_alive():
+            return "failed"
+        return "ready" if self.warmed_up.is_set() else "starting"
 
     async def score(
         self, segments: Sequence[Segment], metrics: Sequence[RequestedMetric]
@@ -135,6 +142,8 @@ class Worker:
             set_threads(self._threads)
         self._warm_up()
         self.warmed_up.set()
+        if not self._stopping:
+            self._on_ready()
         while not self._is_finished:
             pieces = self._gather()
             start = time.perf_counter()
@@ -158,11 +167,13 @@ class Worker:
 
     def _warm_up(self) -> None:
         """Load weights, so that the first requests need not wait for them."""
-        plain = [(name, None) for name in self._models.metrics]
-        adapted = [(one.adapter.metric, name) for name, one in self._models.adapters.items()]
-        for name, adapter in [*plain, *adapted]:
+        plain = [(name, None, None) for name in self._models.metrics]
+        adapted = [(one.adapter.metric, name, None) for name, one in self._models.adapters.items()]
+        others = [(name, None, encoder) for name, encoder in self._models.other_encoders]
+        detect_surely(["Ein Satz, der nicht englisch ist."])
+        for name, adapter, encoder in [*plain, *adapted, *others]:
             try:
-                wanted = self._models.requested_metric(name, adapter=adapter)
+                wanted = self._models.requested_metric(name, encoder, adapter=adapter)
                 scorer = self._models.scorer(wanted)
                 if scorer.parts and not self._stopping:
                     scorer.explain("A warm start.", ["A start that is warm."])
