@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test kernels lint docs readme notebooks bench reproduction studies soak dist wheels harnesses minimum newest clean
+.PHONY: demo test kernels lint docs readme moments notebooks bench reproduction studies soak dist wheels harnesses minimum newest clean
 
 demo: .venv/ready
 	@$(BIN)/python examples/first_plan.py
@@ -32,6 +32,10 @@ docs: .venv/ready-dev
 
 readme: .venv/ready-dev
 	$(BIN)/python docs/_site/readme.py
+
+moments: .venv/ready-dev
+	@# what the default metric standardises with, for the encoders in packages, all installed
+	$(BIN)/python release/moments.py
 
 notebooks: .venv/ready-dev
 	$(BIN)/python docs/_site/executing.py notebooks/*.ipynb

@@ -1,11 +1,14 @@
 """Masses and points of measures, worked out by hand."""
 
 import math
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 
 import freight
 from clouds import SPECIAL, cloud
@@ -15,12 +18,20 @@ from freight.core.idf import Frequencies, Idf
 from freight.core.metric import measures_of_points
 from freight.core.types import Cloud, Measures, NestedMeasures
 from freight.core.weightings import (
+    MOMENTS,
     Barycenter,
     Mass,
+    Moments,
     Sentences,
+    Standardised,
     Windows,
     measures,
 )
+from freight.encoders import EMBEDDED, PACKAGED
+from freight.encoders.adapters import Adapter, weights_of
+from freight.encoders.cache import MemoryCached
+from freight.encoders.transformer import Transformer
+from sharing import need_encoder
 
 TEXTS = cloud(["[CLS] a b", "a"], [[[9.0, 0.0], [3.0, 4.0], [0.0, 15.0]], [[1.0, 0.0]]],
               kinds=[[SPECIAL, 0, 0], [0]], pieces=[["[CLS]", "a", "b"], ["a"]])  # fmt: skip
@@ -147,3 +158,71 @@ def test_barycenters_from_inner_products_settle_where_units_are_close() -> None:
         assert settled.all()
         assert points.shape == same.layers.shape[:1] + same.layers.shape[2:]
         np.testing.assert_allclose(points, expected, atol=1e-6)
+
+
+@pytest.fixture
+def unable(unshared: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No encoder can encode."""
+
+    def refuse(*arguments: object, **options: object) -> Cloud:
+        raise AssertionError("something was encoded")
+
+    monkeypatch.setattr(Transformer, "encode", refuse)
+
+
+def test_the_shipped_moments_are_those_of_the_encoder(unshared: None) -> None:
+    pooling = Standardised(freight.encoder(EMBEDDED, device="cpu"), (0, 3, 6))
+    shipped = pooling._shipped()
+    assert shipped is not None
+    for own, measured in zip(shipped, pooling.measure(), strict=True):
+        assert own.shape == measured.shape
+        torch.testing.assert_close(own, measured, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", PACKAGED)
+def test_every_encoder_in_a_package_has_moments_of_all_its_layers(name: str, unable: None) -> None:
+    need_encoder(name)
+    encoder = freight.encoder(name, device="cpu")
+    moments = Standardised(encoder, tuple(range(encoder.depth + 1)))._moments
+    removed = 8 if name == "multilingual" else 0
+    assert moments.mean.shape == moments.spread.shape
+    assert moments.directions.shape == (encoder.depth + 1, removed, moments.mean.shape[1])
+    assert bool((moments.spread > 0).all())
+
+
+def test_a_cache_and_an_adapter_change_no_moments(unable: None) -> None:
+    plain = Transformer(EMBEDDED, device="cpu")
+    own = Standardised(plain, (4,))._moments
+    for other in (MemoryCached(plain), replace(plain, adapter=some_adapter(plain))):
+        assert all(map(torch.equal, Standardised(other, (4,))._moments, own))
+
+
+def some_adapter(encoder: Transformer) -> Adapter:
+    differences = {"encoder.layer.0.output.dense.bias": torch.ones(384)}
+    return Adapter("a", "freight", encoder.name, encoder.weights_hash, differences)
+
+
+def test_reduced_precision_and_other_encoders_have_moments_of_their_own() -> None:
+    halved = freight.encoder(EMBEDDED, device="cpu", dtype="bfloat16")
+    for encoder in (halved, freight.encoder("hashed")):
+        assert Standardised(encoder, (0,))._shipped() is None
+
+
+def test_moments_on_other_sentences_are_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pooling = Standardised(freight.encoder(EMBEDDED, device="cpu"), (4,))
+    assert pooling._shipped() is not None
+    other = tmp_path / "sentences.txt"
+    other.write_text("One.\n")
+    monkeypatch.setattr(weightings, "SENTENCES", other)
+    assert pooling._shipped() is None
+
+
+def test_the_file_of_moments_holds_nothing_else() -> None:
+    with safe_open(MOMENTS, framework="pt") as stored:
+        names = {*stored.keys()}
+    assert len(names) == len(PACKAGED) * len(Moments._fields)
+    weights = weights_of(freight.encoder(EMBEDDED))
+    assert {f"{weights}/{part}" for part in Moments._fields} <= names
+    assert MOMENTS.stat().st_size < 400 * 1024

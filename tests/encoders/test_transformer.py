@@ -178,9 +178,9 @@ def test_half_precision_is_near(embedded_transformer: Transformer, dtype: str) -
 def test_another_tokenizer_is_another_encoder(tiny_model: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(tiny_model, other)
-    assert Transformer(str(other))._version == Transformer(str(tiny_model))._version
+    assert Transformer(str(other)).version == Transformer(str(tiny_model)).version
     (other / "tokenizer.json").write_text((tiny_model / "tokenizer.json").read_text() + "\n")
-    assert Transformer(str(other))._version != Transformer(str(tiny_model))._version
+    assert Transformer(str(other)).version != Transformer(str(tiny_model)).version
 
 
 def test_no_texts_make_an_empty_cloud(tiny_model: Path) -> None:

@@ -37,6 +37,7 @@ def test_the_wheel_is_the_package_and_nothing_else(wheel: Path) -> None:
     for needed in (
         "py.typed",
         "core/sentences.txt",
+        "core/moments.safetensors",
         "report/templates/page.js",
         "serve/page/docs.html",
     ):

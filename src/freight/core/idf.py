@@ -6,10 +6,11 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from freight.core.types import Cloud
+from freight.core.types import Cloud, Measures
 from freight.errors import InvalidInput
 from freight.transport.types import Array
 
@@ -69,3 +70,21 @@ class Idf:
             raise InvalidInput("IDF is not fitted; call fit with the reference texts first")
         ratio = (self.table.documents + 1) / (self.table(ids) + 1)
         return np.log(1.0 + ratio) if self.one_added else np.log(ratio)
+
+
+@runtime_checkable
+class FittableWeighting(Protocol):
+    """A weighting whose masses depend on document frequencies: `idf` is None where they do not."""
+
+    @property
+    def idf(self) -> Idf | None:
+        """How rarity becomes mass."""
+        ...
+
+    def __call__(self, cloud: Cloud) -> Measures:
+        """The measures of a cloud."""
+        ...
+
+    def fitted(self, table: Frequencies) -> FittableWeighting:
+        """The same with these document frequencies."""
+        ...

@@ -15,12 +15,12 @@ import numpy as np
 
 from freight.core.costs import Cost, side_by_side
 from freight.core.flags import NO_FLAGS
-from freight.core.idf import Frequencies
+from freight.core.idf import FittableWeighting, Frequencies
 from freight.core.readouts import Readout
 from freight.core.result import Column, Result, check_references, result_of, signed
 from freight.core.scorers import Refs
 from freight.core.types import Chunk, Cloud, Encoder, Measures, Pairs, PairScores
-from freight.core.weightings import FittableWeighting, Weighting
+from freight.core.weightings import Weighting
 from freight.errors import InvalidInput
 from freight.transport.types import Array, Problem
 

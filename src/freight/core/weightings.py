@@ -7,23 +7,25 @@ that come with the library. The weightings below take a pooling, and add the mas
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.resources import files
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
+from safetensors import safe_open
 from torch.nn.functional import normalize
 
 from freight.core.flags import Flag, FlagKind
 from freight.core.idf import Frequencies, Idf
-from freight.core.types import Cloud, Encoder, Kind, Measures, NestedMeasures
+from freight.core.types import Cloud, Encoder, Kind, Measures, NestedMeasures, device_of
 from freight.core.units import sentence_of, tokens
 from freight.encoders import languages_of
-from freight.encoders.adapters import without_adapter
+from freight.encoders.adapters import weights_of, without_adapter
 from freight.transport.barycenters import barycenter, barycenter_coefficients
 from freight.transport.devices import has_kernels, read_ahead, vectors_on_device
 from freight.transport.types import Array, fetch_array, send_to_device
@@ -62,7 +64,7 @@ def pointing(vectors: torch.Tensor) -> torch.Tensor:
     return vectors.where(vectors.detach().norm(dim=-1, keepdim=True) > _SHORTEST, 0.0)
 
 
-SENTENCES = "sentences.txt"
+SENTENCES = Path(__file__).with_name("sentences.txt")
 _LEAST = 1e-4
 _DIRECTIONS = 8
 """Principal directions that are removed of an encoder of many languages; see docs/languages.md."""
@@ -77,8 +79,9 @@ class Standardised:
     dimension come from the bundled sentences, so that they are the encoder's own and a score
     depends on nothing but its two texts. The sentences are dense in names: an origin among names
     sets other words apart best. They are those of the untrained encoder where it has an adapter,
-    which was fitted with these. Of an encoder of many languages the principal directions of
-    each layer are removed too: its vectors have them in common, whatever they stand for.
+    which was fitted with these. Those of the encoders in packages come with the library, in single
+    precision, for any device; others are computed. Of an encoder of many languages the principal
+    directions of each layer are removed too: its vectors have them in common, whatever they mean.
     """
 
     encoder: Encoder
@@ -112,8 +115,24 @@ class Standardised:
         return end_to_end(scaled)
 
     @cached_property
-    def _moments(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Mean and spread (layer, dim) and principal directions (layer, direction, dim)."""
+    def _moments(self) -> Moments:
+        return self._shipped() or self.measure()
+
+    def _shipped(self) -> Moments | None:
+        """Those that come with the library, where they are of these weights and sentences."""
+        weights = weights_of(self.encoder)
+        with safe_open(MOMENTS, framework="pt") as stored:
+            names = [f"{weights}/{part}" for part in Moments._fields]
+            if stored.metadata() != moments_origin() or not {*names} <= {*stored.keys()}:
+                return None
+            kept, device = list(self.layers), device_of(self.encoder)
+            shipped = Moments(*(stored.get_tensor(name)[kept].to(device) for name in names))
+        if shipped.directions.shape[1] < self._removed:
+            return None
+        return shipped._replace(directions=shipped.directions[:, : self._removed])
+
+    def measure(self) -> Moments:
+        """The moments of the encoder's vectors of the sentences."""
         untrained = without_adapter(self.encoder)
         points = tokens(untrained.encode(sentences(), self.layers)).layers.double()
         spread = points.std(dim=0, correction=0)
@@ -124,12 +143,30 @@ class Standardised:
             scaled = ((points - mean) / spread).transpose(0, 1)
             _, vectors = torch.linalg.eigh(scaled.mT @ scaled)  # the largest last
             directions = vectors[:, :, -self._removed :].mT.contiguous()
-        return mean.float(), spread.float(), directions.float()
+        return Moments(mean.float(), spread.float(), directions.float())
+
+
+class Moments(NamedTuple):
+    """What is taken off each layer (layer, dim), what divides it, and directions to remove."""
+
+    mean: torch.Tensor
+    spread: torch.Tensor
+    directions: torch.Tensor  # (layer, direction, dim)
+
+
+MOMENTS = Path(__file__).with_name("moments.safetensors")
+"""Those of all layers of the encoders in packages; `make moments` writes it."""
+
+
+def moments_origin() -> dict[str, str]:
+    """What moments depend on besides the encoder, as the metadata of their file say it."""
+    parts = "\n".join((*sentences(), f"{_LEAST} {_DIRECTIONS}"))
+    return {"sha256": hashlib.sha256(parts.encode()).hexdigest()}
 
 
 def sentences() -> list[str]:
     """English sentences that came with the library."""
-    return files("freight.core").joinpath(SENTENCES).read_text("utf-8").splitlines()
+    return SENTENCES.read_text("utf-8").splitlines()
 
 
 _CELLS = 2**24
@@ -190,14 +227,29 @@ class Mass:
 
 
 @dataclass(frozen=True)
-class Barycenter:
+class _OfMass:
+    """What a weighting that begins with the masses of units knows of their rarity."""
+
+    mass: Mass
+
+    @property
+    def idf(self) -> Idf | None:
+        """How rarity becomes mass."""
+        return self.mass.idf
+
+    def fitted(self, table: Frequencies) -> Self:
+        """The same, knowing how frequent units are."""
+        return replace(self, mass=self.mass.fitted(table))
+
+
+@dataclass(frozen=True)
+class Barycenter(_OfMass):
     """A text's layers, scaled to unit length, as their free-support Wasserstein barycentre.
 
     There are many local optima under unequal masses, so where the search starts is named: at each
     unit's mean over the layers, which depends neither on the order of tokens nor on a solver.
     """
 
-    mass: Mass
     start: Literal["unit-wise mean"] = "unit-wise mean"
     plural: ClassVar[str] = "barycentre"
 
@@ -220,15 +272,6 @@ class Barycenter:
         )
         weights = 1.0 / np.maximum(sizes, 1)[cloud.owner]
         return replace(weighed, points=points, weights=weights, flags=flags)
-
-    @property
-    def idf(self) -> Idf | None:
-        """How rarity becomes mass."""
-        return self.mass.idf
-
-    def fitted(self, table: Frequencies) -> Barycenter:
-        """The same, knowing how frequent units are."""
-        return replace(self, mass=self.mass.fitted(table))
 
 
 class _SameSize(NamedTuple):
@@ -283,13 +326,12 @@ def _mixed(batches: Iterable[_SameSize], weights: Array) -> _Settled:
 
 
 @dataclass(frozen=True)
-class Windows:
+class Windows(_OfMass):
     """Runs of n units: their mean vector, weighed by mass, and the sum of their masses.
 
     A text of fewer units is one run.
     """
 
-    mass: Mass
     n: int
     plural: ClassVar[str] = "runs of words"
 
@@ -323,24 +365,14 @@ class Windows:
             literal=None,
         )
 
-    @property
-    def idf(self) -> Idf | None:
-        """How rarity becomes mass."""
-        return self.mass.idf
-
-    def fitted(self, table: Frequencies) -> Windows:
-        """The same, knowing how frequent units are."""
-        return replace(self, mass=self.mass.fitted(table))
-
 
 @dataclass(frozen=True)
-class Sentences:
+class Sentences(_OfMass):
     """Sentences, as heavy as all that stands in them, each a measure of its own units.
 
     A sentence's point is the weighed mean of its units.
     """
 
-    mass: Mass
     plural: ClassVar[str] = "sentences"
 
     def __call__(self, cloud: Cloud) -> Measures:
@@ -366,15 +398,6 @@ class Sentences:
             parts=parts,
         )
 
-    @property
-    def idf(self) -> Idf | None:
-        """How rarity becomes mass."""
-        return self.mass.idf
-
-    def fitted(self, table: Frequencies) -> Sentences:
-        """The same, knowing how frequent units are."""
-        return replace(self, mass=self.mass.fitted(table))
-
 
 def _within(single: Measures, member: Array, bounds: Array, total: Array) -> Measures:
     """A measure for every group of units; those of a group that weighs nothing weigh the same."""
@@ -393,24 +416,6 @@ def _within(single: Measures, member: Array, bounds: Array, total: Array) -> Mea
 
 Weighting = Callable[[Cloud], Measures]
 """From the units of a cloud to measures: any function of this kind."""
-
-
-@runtime_checkable
-class FittableWeighting(Protocol):
-    """A weighting whose masses depend on document frequencies: `idf` is None where they do not."""
-
-    @property
-    def idf(self) -> Idf | None:
-        """How rarity becomes mass."""
-        ...
-
-    def __call__(self, cloud: Cloud) -> Measures:
-        """The measures of a cloud."""
-        ...
-
-    def fitted(self, table: Frequencies) -> FittableWeighting:
-        """The same with these document frequencies."""
-        ...
 
 
 def measures(cloud: Cloud, mass: Array, points: torch.Tensor | None = None) -> Measures:

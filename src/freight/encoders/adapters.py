@@ -269,6 +269,16 @@ def adapter_of(chosen: Encoder) -> Adapter | None:
     return chosen.adapter if isinstance(chosen, Transformer) else None
 
 
+def weights_of(chosen: Encoder) -> str:
+    """The hash of an encoder's own weights and words, and its precision; empty without weights."""
+    from freight.encoders.cache import CachedEncoder
+    from freight.encoders.transformer import Transformer
+
+    if isinstance(chosen, CachedEncoder):
+        return weights_of(chosen.inner)
+    return f"{chosen.version}/{chosen.dtype}" if isinstance(chosen, Transformer) else ""
+
+
 def _shipped_files() -> list[Path]:
     return sorted((Path(__file__).parent / "shipped").glob("*.safetensors"))
 

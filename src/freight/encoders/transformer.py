@@ -86,11 +86,12 @@ class Transformer:
         device += f"*{torch.get_num_threads()}" if device == "cpu" else ""
         shapes = "packed" if self._packs else "padded"
         adapter = "" if self.adapter is None else f"+{self.adapter.identity}"
-        version = f"{self._version}{adapter}"
+        version = f"{self.version}{adapter}"
         return f"{self.name}@{version}/{self.dtype}/{device}/{shapes}/{self._batch_tokens}"
 
     @loaded_once
-    def _version(self) -> str:
+    def version(self) -> str:
+        """The hash of weights and words, or the revision on a hub; an adapter does not count."""
         if self._folder is not None:
             words = file_digest(self._folder, "*.json", "*.txt", "*.model")
             return f"sha256-{self.weights_hash[:12]}.{words[:6]}"
@@ -106,7 +107,7 @@ class Transformer:
             return file_digest(self._folder, "*.safetensors")
         from transformers.utils.hub import cached_file
 
-        config: Any = cached_file(self.name, "config.json", revision=self._version)
+        config: Any = cached_file(self.name, "config.json", revision=self.version)
         folder = Path(config).parent
         if not list(folder.glob("*.safetensors")):
             self._pretrained()

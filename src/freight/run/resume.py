@@ -16,13 +16,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from freight.core.idf import Frequencies
+from freight.core.idf import FittableWeighting, Frequencies
 from freight.core.metric import Blend, Metric
 from freight.core.pipeline import ChunkSize
 from freight.core.result import Result
 from freight.core.scorers import PipelineScorer
 from freight.core.types import Progress
-from freight.core.weightings import FittableWeighting
 from freight.data import Corpus
 from freight.data.tables import FORMATS
 from freight.errors import FreightError, InvalidInput
