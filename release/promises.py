@@ -36,6 +36,7 @@ PROMISES = {
     "lexical": freight("score hyp.txt ref.txt -m bleu -m rouge-l -m wer -m character --json"),
     "zh": freight("score zh.txt zh.txt -m wmd --lang zh --encoder static:words.txt --json"),
     "ja": freight("score ja.txt ja.txt -m wmd --lang ja --encoder static:words.txt --json"),
+    "icu": freight("score th.txt th.txt -m wmd --lang th --encoder static:words.txt --json"),
     "cache": freight(f"score hyp.txt ref.txt {_LIGHT} --cache --json"),
     "train": freight("train word2vec hyp.txt ref.txt -o vectors.kv --dim 8 --epochs 1"),
     "tune": freight(
@@ -89,7 +90,7 @@ def _write_files() -> None:
     rated = [("the cat sat", 9), ("a cat sat down", 7), ("dog", 1), ("the cat", 5), ("cats", 4)]
     rows = [{"hyp": hyp, "ref": "the cat sat", "human": human} for hyp, human in rated]
     files = {"hyp.txt": _HYP, "ref.txt": _REF, "words.txt": _WORDS}
-    files |= {"zh.txt": "我喜欢北京\n", "ja.txt": "東京に行く\n"}
+    files |= {"zh.txt": "我喜欢北京\n", "ja.txt": "東京に行く\n", "th.txt": "สะพานใหม่\n"}
     files["judged.jsonl"] = "".join(json.dumps(row) + "\n" for row in rows)
     for name, content in files.items():
         Path(name).write_text(content, encoding="utf-8")

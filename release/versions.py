@@ -15,7 +15,9 @@ from pathlib import Path
 
 from building import ROOT
 
-EXTRAS = "embedded,lexical,zh,ja,cache,train,tune,report,serve,pandas,evaluate,torchmetrics,spacy"
+EXTRAS = (
+    "embedded,lexical,zh,ja,icu,cache,train,tune,report,serve,pandas,evaluate,torchmetrics,spacy"
+)
 TESTS = ("transport", "core", "metrics", "explain", "cli", "data", "interop", "learn")
 MINIMUM = ROOT / "constraints-minimum.txt"
 

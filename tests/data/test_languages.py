@@ -10,7 +10,7 @@ import pytest
 import freight
 from freight import encoders
 from freight.cli import main
-from freight.core.flags import FlagKind
+from freight.core.flags import Flag, FlagKind
 from freight.data.languages import detect, detect_surely, differs, language_code
 from freight.encoders import MULTILINGUAL
 from freight.errors import UnreadLanguage
@@ -209,6 +209,77 @@ def test_segments_of_other_languages_are_flagged() -> None:
         {unread},
         set(),
     ]
+
+
+SOURCES = {
+    "en": "The minister said that the new bridge will not open before winter.",
+    "de": "Der Minister sagte, dass die neue Brücke nicht vor dem Winter eröffnet wird.",
+    "zh": "部长说，这座新桥在冬天之前不会开放。",
+    "ru": "Министр сказал, что новый мост не откроется до зимы.",
+    "ar": "قال الوزير إن الجسر الجديد لن يُفتتح قبل الشتاء.",
+}
+UNTRANSLATED = ["freight", "lazy-emd", "emd", "bert-score", "mover-score", "bary-score", "sms"]
+UNTRANSLATED += ["std", "wmd", "wrd-score", "yisi-1"]
+
+
+@pytest.mark.filterwarnings("ignore::freight.errors.UnreadLanguage")
+@pytest.mark.parametrize("name", UNTRANSLATED)
+def test_an_untranslated_copy_has_nothing_in_common_with_its_reference(name: str) -> None:
+    need_encoder(MULTILINGUAL)
+    refs = [text for lang, text in SOURCES.items() if lang != "en"]
+    hyps = [SOURCES["en"]] * len(refs)
+    metric = freight.load(name, lang="other")
+    metric = metric.fit(refs, hyps) if metric.needs_fitting else metric
+    column = metric.columns[0]
+    sign = 1.0 if column.higher else -1.0
+    strangers = ["Two children were hurt in an accident on the motorway."] * len(refs)
+    copied, unrelated = metric.score(hyps, refs), metric.score(strangers, refs)
+    for k in range(len(refs)):
+        assert metric.explain(hyps[k], refs[k]).scores[column.name] == copied[column.name][k]
+    np.testing.assert_allclose(copied[column.name], unrelated[column.name], rtol=0.25, atol=0.1)
+    across = freight.load(name, lang="other", cross_lingual=True)
+    across = across.fit(refs, hyps) if across.needs_fitting else across
+    compared = across.score(hyps, refs)
+    assert (sign * compared[column.name] > sign * copied[column.name]).all()
+    other = Flag(FlagKind.OTHER_LANGUAGE, side="hyp")
+    assert all(other in flags for flags in (*copied.flags, *compared.flags))
+    assert "cross_lingual" in compared.signature
+    assert "cross_lingual" not in copied.signature
+
+
+def test_an_untranslated_copy_scores_below_unrelated_texts_of_one_language() -> None:
+    need_encoder(MULTILINGUAL)
+    metric = freight.load("freight", lang="de")
+    for lang in ("de", "zh", "ru", "ar"):
+        assert metric.score([SOURCES["en"]], [SOURCES[lang]])["score"][0] < 0.11
+        assert metric.score([SOURCES[lang]], [SOURCES["en"]])["score"][0] < 0.11
+
+
+def test_of_two_references_the_one_in_the_hypothesis_s_language_wins() -> None:
+    need_encoder(MULTILINGUAL)
+    metric = freight.load("freight", lang="de")
+    result = metric.score([SOURCES["en"]], [[SOURCES["de"], TEXTS["en"]]])
+    assert result.winners.tolist() == [1]
+
+
+@pytest.mark.parametrize(("name", "most"), [("wmt17-da", 1), ("wmt18-da.en-tr", 0)])
+def test_hypotheses_of_wmt_are_hardly_ever_taken_for_another_language(
+    name: str, most: int, data: Path
+) -> None:
+    with gzip.open(data / f"data/{name}.jsonl.gz", "rt", encoding="utf-8") as stream:
+        rows = [json.loads(line) for line in stream]
+    flagged = [row for row in rows if differs(row["hyp"], row["refs"][0])]
+    assert len(flagged) <= most  # one is half Turkish, as its source
+
+
+def test_what_is_no_truth_value_is_refused() -> None:
+    with pytest.raises(freight.InvalidInput, match="cross_lingual='yes' of emd: must be true or"):
+        freight.load("emd", encoder="hashed", cross_lingual="yes")
+    assert (
+        "cross_lingual" not in freight.load("emd", encoder="hashed", cross_lingual=False).signature
+    )
+    with pytest.raises(freight.InvalidInput, match="chrf has no parameter 'cross_lingual'"):
+        freight.load("chrf", cross_lingual=True)
 
 
 @pytest.mark.parametrize("command", ["score", "explain", "judge"])

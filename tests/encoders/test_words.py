@@ -3,6 +3,7 @@
 import gzip
 import json
 import sys
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from nltk.tokenize import NLTKWordTokenizer
 
 import freight
+from freight.encoders import words
 from freight.encoders.words import (
     chinese,
     code,
@@ -86,6 +88,10 @@ WORDS = {
     "hi": ("यह किताब है।", "यह किताब है ।"),
     "zh": ("他说：“今天天气很好。”GDP", "他 说 今天天气 很 好"),
     "ja": ("私は東京タワーへ行きました。", "私 は 東京 タワー へ 行き まし た 。"),
+    "th": ("สะพานใหม่จะไม่เปิด 😀 3,5%.", "สะพาน ใหม่ จะ ไม่ เปิด 😀 3,5 % ."),
+    "km": ("ស្ពានថ្មីនឹងមិនបើកទេ។", "ស្ពាន ថ្មី នឹង មិន បើក ទេ ។"),
+    "lo": ("ຂົວໃໝ່ຈະບໍ່ເປີດ", "ຂົວ ໃໝ່ ຈະ ບໍ່ ເປີດ"),
+    "my": ("တံတားသစ်ကို မဖွင့်ဘူး။", "တံတား သစ် ကို မ ဖွင့် ဘူး ။"),
 }
 
 
@@ -115,6 +121,19 @@ def test_japanese_says_what_found_its_words(
     monkeypatch.delattr("freight.encoders.words._THREAD.sudachi")
     with pytest.raises(MissingPart, match=r"pip install 'freight\[ja\]'"):
         word_tokenizer("ja")("東京")
+
+
+def test_thai_says_what_found_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "v.vec").write_text("1 2\nสะพาน 1 0\n", encoding="utf-8")
+    load = partial(freight.load, "wmd", encoder=f"static:{tmp_path}/v.vec", lang="th")
+    assert "th(icu4py" in load().signature
+    text = "สะพาน\ud800ใหม่"  # half of a character
+    assert "".join(word_tokenizer("th")(text).texts) == text
+    words._icu.cache_clear()
+    monkeypatch.setitem(sys.modules, "icu4py.breakers", None)
+    with pytest.raises(MissingPart, match=r"icu4py is not installed; run  pip .*'freight\[icu\]'"):
+        word_tokenizer("th")("สะพาน")
+    words._icu.cache_clear()
 
 
 @pytest.mark.parametrize(

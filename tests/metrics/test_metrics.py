@@ -1,6 +1,7 @@
 """Laws that every metric in the table keeps, and the traps that others fall into."""
 
 import pickle
+import unicodedata
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,60 @@ def test_neighbours_order_and_chunks_change_no_bit(name: str) -> None:
     chunked = freight.score_together([metric], HYPS, REFS, size=ChunkSize(pairs=2))[0]
     assert shuffled[primary].tolist() == result[primary][order].tolist()
     assert alone == result[primary].tolist() == chunked[primary].tolist()
+
+
+ACCENTED = [
+    "Der Ministér sagte, die Brücke öffnet.",
+    "Ministr říká, že se to stalo podruhé.",
+    "大臣はガラスが初めてと述べた。",
+    "장관은 다리가 열린다고 말했다.",
+    "Bộ trưởng nói cây cầu sẽ mở cửa.",
+    "नया क़लम",  # a letter that NFC takes apart
+]
+
+
+@pytest.mark.filterwarnings("ignore::freight.errors.UnreadLanguage")
+@pytest.mark.filterwarnings("ignore::freight.errors.UnknownVocabulary")
+@pytest.mark.parametrize("name", freight.list_metrics())
+def test_how_letters_and_marks_are_coded_changes_no_bit(name: str) -> None:
+    try:
+        metric = fitted(name) if name in TRANSPORT else freight.load(name)
+    except freight.MissingPart as missing:
+        pytest.skip(str(missing))
+    refs = [f"{text} {text[:-1]}" for text in ACCENTED[1:] + ACCENTED[:1]]
+    plain, same = metric.score(ACCENTED, refs), metric.score(ACCENTED, ACCENTED)
+    apart, joined = (
+        [[unicodedata.normalize(form, text) for text in texts] for texts in (ACCENTED, refs)]
+        for form in ("NFD", "NFC")
+    )
+    assert apart[0] != joined[0]
+    for hyps, others in ((apart[0], joined[1]), (joined[0], apart[1]), apart):
+        again = metric.score(hyps, others)
+        itself = metric.score(hyps, ACCENTED)
+        for column in metric.columns:
+            np.testing.assert_array_equal(again[column.name], plain[column.name])
+            np.testing.assert_array_equal(itself[column.name], same[column.name])
+
+
+@every_metric
+def test_explanations_point_into_the_texts_as_they_were_given(name: str) -> None:
+    metric = fitted(name)
+    hyp, ref = ACCENTED[0], f"Ein Ministér sagt: {ACCENTED[0]}"
+    plain = metric.explain(hyp, ref)
+    given = [unicodedata.normalize("NFD", text) for text in (hyp, ref)]
+    explained = metric.explain(*given)
+    assert explained.scores == plain.scores
+    for view, before in zip(explained.views, plain.views, strict=True):
+        assert (view.hyp.text, view.ref.text) == tuple(given)
+        for side, other in ((view.hyp, before.hyp), (view.ref, before.ref)):
+            composed = [unicodedata.normalize("NFC", one) for one in side.names]
+            assert composed == list(other.names)
+            inside = side.spans[:, 0] >= 0
+            assert (inside == (other.spans[:, 0] >= 0)).all()
+            for k in np.flatnonzero(inside):
+                assert side.text[slice(*side.spans[k])] == side.names[k]
+            for (unit, start, end), (_, a, b) in zip(side.repeats, other.repeats, strict=True):
+                assert unicodedata.normalize("NFC", side.text[start:end]) == other.text[a:b], unit
 
 
 @every_metric

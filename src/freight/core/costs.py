@@ -223,6 +223,15 @@ def _spellings(
     return spelled[0], spelled[1]
 
 
+def separated(cost: Cost, pairs: Pairs, values: Tensor, which: Array) -> Tensor:
+    """The costs of a batch, those of some pairs (by number) as between unrelated units."""
+    rows = send_to_device(np.flatnonzero(which[pairs.which]), values.device)
+    if not len(rows):
+        return values
+    with torch.inference_mode():
+        return values.index_copy(0, rows, cost(pairs.orthogonal())[rows].to(values))
+
+
 def _orthogonal(hyp: Tensor, ref: Tensor) -> tuple[Tensor, Tensor]:
     """Points in twice the dimensions, those of one side orthogonal to those of the other."""
     return torch.cat((hyp, hyp * 0.0), -1), torch.cat((ref * 0.0, ref), -1)

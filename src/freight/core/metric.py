@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -17,7 +17,7 @@ from freight.core.costs import Cost, side_by_side
 from freight.core.flags import NO_FLAGS
 from freight.core.idf import FittableWeighting, Frequencies
 from freight.core.readouts import Readout
-from freight.core.result import Column, Result, check_references, result_of, signed
+from freight.core.result import Column, Result, check_references, choices_of, result_of, signed
 from freight.core.scorers import Refs
 from freight.core.types import Chunk, Cloud, Encoder, Measures, Pairs, PairScores
 from freight.core.weightings import Weighting
@@ -44,7 +44,8 @@ class Metric:
 
     Every step is a plain function, or an object with a `__call__`; see `freight.core` for those
     there are. `ref_weighting` weighs the references where each side has document frequencies of
-    its own.
+    its own. A hypothesis that is surely in another language than its reference has nothing in
+    common with it, unless the metric is `cross_lingual`.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Metric:
     columns: tuple[Column, ...]
     references: str = "best"
     pairing: Callable[[Measures, Measures, Array], Iterator[Pairs]] = side_by_side
+    cross_lingual: bool = field(default=False, metadata={"said if set": True})
 
     def __post_init__(self) -> None:
         check_references(self.references)
@@ -141,13 +143,17 @@ class Metric:
     def _fitted(self, weighting: Weighting, texts: Iterable[str], source: str) -> Weighting:
         if not isinstance(weighting, FittableWeighting):
             return weighting
-        clouds = (self.units(self.encoder.encode(part, ())) for part in _parts(texts))
+        from freight.core.pipeline import compose
+
+        composed = map(compose, texts)
+        clouds = (self.units(self.encoder.encode(part, ())) for part in _parts(composed))
         return weighting.fitted(Frequencies.of(clouds, source))
 
     @property
     def signature(self) -> str:
         """Every choice, one line, read off the fields."""
-        return signed(self.name, {f.name: getattr(self, f.name) for f in fields(self)[1:]})
+        _, *choices = choices_of(self).items()
+        return signed(self.name, dict(choices))
 
 
 def _parts(texts: Iterable[str]) -> Iterator[list[str]]:

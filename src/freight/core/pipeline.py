@@ -12,6 +12,7 @@ On a GPU `overlap` runs these same functions beside each other.
 
 from __future__ import annotations
 
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -198,7 +199,7 @@ def chunks(
     """Cut a stream of segments into chunks, each twice as large as the last, up to `growth` times.
 
     Work begins soon that way. Where it is cut depends only on the stream and these sizes; no score
-    depends on either.
+    depends on either. Texts are composed (NFC): how letters and marks are coded changes no score.
     """
     size = size or ChunkSize()
     place: dict[str, int] = {}
@@ -207,7 +208,8 @@ def chunks(
     characters = count = 0
     times = 1
     for hyp, refs in segments:
-        for ref in refs:
+        hyp = compose(hyp)
+        for ref in map(compose, refs):
             index.append(place.setdefault(hyp, len(place)))
             index.append(place.setdefault(ref, len(place)))
             owner.append(count)
@@ -220,6 +222,11 @@ def chunks(
             times = min(2 * times, growth)
     if owner:
         yield _chunk(place, index, owner)
+
+
+def compose(text: str) -> str:
+    """The text in Unicode's form NFC, in which it is scored: a letter and its marks are one."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def _chunk(place: dict[str, int], index: list[int], owner: list[int]) -> Chunk:
@@ -278,8 +285,8 @@ def score_encoded(
     for one in encoded:
         for k, cloud in one.clouds(metrics):
             costs = compute_costs(metrics[k], *weigh(metrics[k], cloud), chunk.index)
-            scored = read_scores(metrics[k], costs)
-            results[k] = add_text_flags(metrics[k].encoder, scored, cloud, chunk.index)
+            flagged = add_text_flags(metrics[k], costs, cloud, chunk.index)
+            results[k] = read_scores(metrics[k], flagged)
     return results
 
 
@@ -409,14 +416,24 @@ def solve_pairs(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]
     return plans
 
 
-def add_text_flags(encoder: Encoder, scored: PairScores, cloud: Cloud, index: Array) -> PairScores:
-    """The same scores; the flags of a pair's texts and of their languages are added to its own."""
+def add_text_flags(metric: Metric, costs: PairCosts, cloud: Cloud, index: Array) -> PairCosts:
+    """Add the flags of a pair's texts and of their languages.
+
+    A hypothesis in another language than its reference has nothing in common with it, whatever an
+    encoder of many languages makes of them, unless the metric is to compare languages.
+    """
+    from freight.core.costs import separated
+
     flags = cloud.flags
-    every = _add_flags(scored.flags, index, flags, flags)
-    languages = languages_of(encoder)
+    every = _add_flags(costs.flags, index, flags, flags)
+    languages = languages_of(metric.encoder)
     for k, (hyp, ref) in enumerate(index.tolist()):
         every[k] |= language_flags(cloud.texts[hyp], cloud.texts[ref], languages)
-    return scored._replace(flags=every)
+    other = np.array([any(f.kind == FlagKind.OTHER_LANGUAGE for f in one) for one in every], bool)
+    if metric.cross_lingual or not other.any():
+        return replace(costs, flags=every)
+    batches = ((pairs, separated(metric.cost, pairs, c, other)) for pairs, c in costs.batches)
+    return replace(costs, flags=every, batches=batches)
 
 
 def _add_flags(

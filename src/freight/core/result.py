@@ -299,6 +299,16 @@ def signed(name: str, choices: Mapping[str, Any]) -> str:
     return "|".join([name, *parts, f"version:{__version__}"])
 
 
+def choices_of(data: Any) -> dict[str, Any]:
+    """The fields of a dataclass; one that says so is left out while it has its default value."""
+    named = {field: getattr(data, field.name) for field in fields(data)}
+    return {
+        field.name: value
+        for field, value in named.items()
+        if not (field.metadata.get("said if set") and value == field.default)
+    }
+
+
 def describe(value: Any) -> str:
     """A value as a signature shows it: functions by name, data by its fields."""
     if hasattr(value, "identity"):
@@ -310,6 +320,6 @@ def describe(value: Any) -> str:
     if isinstance(value, partial):
         return f"{describe(value.func)}({value.keywords})"
     if is_dataclass(value) and not isinstance(value, type):
-        inner = ",".join(f"{f.name}={describe(getattr(value, f.name))}" for f in fields(value))
+        inner = ",".join(f"{name}={describe(one)}" for name, one in choices_of(value).items())
         return f"{type(value).__name__}({inner})"
     return getattr(value, "__name__", str(value))

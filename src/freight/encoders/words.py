@@ -6,6 +6,7 @@ import hashlib
 import re
 import string
 import threading
+import unicodedata
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
 from importlib.metadata import version
@@ -48,6 +49,27 @@ def text_id(text: str) -> int:
     return int.from_bytes(digest, "big") >> 2
 
 
+def places_in(text: str) -> list[tuple[int, int]]:
+    """For each character of a text's form NFC, where what it is composed of starts and ends."""
+    places: list[tuple[int, int]] = []
+    first = 0
+    for last in range(1, len(text) + 1):
+        if last < len(text) and _belongs_to(text[first:last], text[last]):
+            continue
+        size = len(_composed(text[first:last]))
+        alike = size == last - first
+        places += [(first + k, first + k + 1) if alike else (first, last) for k in range(size)]
+        first = last
+    return places
+
+
+def _belongs_to(before: str, character: str) -> bool:
+    """Whether a character is a mark of what stands before it, or composed with it."""
+    if unicodedata.combining(character):
+        return True
+    return _composed(before + character) != _composed(before) + _composed(character)
+
+
 def word_tokenizer(lang: str | None, sentences: bool = False) -> WordTokenizer:
     """How texts of a language (English if none) become words, as a whole or by sentence."""
     split = _BY_LANGUAGE.get(lang or "en", unicode_words)
@@ -56,6 +78,9 @@ def word_tokenizer(lang: str | None, sentences: bool = False) -> WordTokenizer:
 
 def describe_tokenizer(lang: str | None) -> str:
     """The language, with the versions of its tokenizer where words may change with them."""
+    if lang in _ICU_LANGUAGES:
+        _icu()
+        return f"{lang}({_ICU} {version(_ICU)})"
     if lang != "ja":
         return lang or "en"
     _sudachi()
@@ -128,6 +153,16 @@ def japanese(text: str) -> Words:
     return words
 
 
+def icu_words(text: str, lang: str) -> Words:
+    """Words and marks by ICU, which has dictionaries for scripts without spaces between words."""
+    whole, words, at = replace_surrogates(text), Words([], [], []), 0
+    for part in _icu()(whole, lang):  # its places count characters beyond U+FFFF twice
+        if not part.isspace():
+            words.add(text[at : at + len(part)], at)
+        at += len(part)
+    return words
+
+
 def code(text: str) -> Words:
     """The words of identifiers: camelCase and snake_case are split, punctuation is dropped."""
     words = Words([], [], [])
@@ -154,7 +189,11 @@ def unicode_words(text: str) -> Words:
     return words
 
 
+_composed = partial(unicodedata.normalize, "NFC")
+_ICU = "icu4py"
+_ICU_LANGUAGES = ("th", "km", "lo", "my")
 _BY_LANGUAGE: dict[str, WordTokenizer] = {
+    **{lang: partial(icu_words, lang=lang) for lang in _ICU_LANGUAGES},
     "en": english,
     "zh": chinese,
     "ja": japanese,
@@ -218,6 +257,15 @@ def _jieba() -> Any:
         raise MissingPart.extra("jieba", "zh") from None
     jieba.setLogLevel("WARNING")
     return jieba
+
+
+@cache
+def _icu() -> Any:
+    try:
+        from icu4py.breakers import WordBreaker
+    except ImportError:
+        raise MissingPart.extra(_ICU, "icu") from None
+    return WordBreaker
 
 
 def _sudachi() -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import tee
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -74,12 +75,13 @@ def explain_segments(
             f"{scorer.name} weighs units by IDF, which cannot be fitted on one pair; fit it first,"
             " as in metric.fit(refs, hyps) on a corpus, or set idf=None"
         )
+    own_texts, segments = tee(segments)
     for chunk in chunks(segments, ChunkSize(pairs=_PAIRS)):
         parts = _score_parts(scorer, chunk)
         scored = [part.scored for part in parts]
         result = scorer.read(chunk, scored)
         pairwise = scorer.read(replace(chunk, segments=np.arange(len(chunk.index))), scored)
-        for k, segment in enumerate(chunk):
+        for k, (_, segment) in enumerate(zip(chunk, own_texts, strict=False)):
             rows = np.flatnonzero(chunk.segments == k)
             values = pairwise[column.name][rows]
             own = result.only(slice(k, k + 1))
@@ -112,7 +114,7 @@ def _explain_segment(
         column=column,
         scores={name: float(scores[0]) for name, scores in result.segments.items()},
         base=float(base if np.isfinite(result[column.name][0]) else result[column.name][0]),
-        views=tuple(views),
+        views=tuple(view.in_texts(hyp, refs[winner]) for view in views),
         references=tuple(refs),
         winner=winner,
         reference_scores=tuple(values.tolist()),
@@ -157,10 +159,9 @@ def _score_parts(scorer: PipelineScorer, chunk: Chunk) -> list[_ScoredPart]:
     for k, cloud in (each for one in encoded for each in one.clouds(scorer.parts)):
         metric, index = scorer.parts[k], chunk.index
         measures = weigh(metric, cloud)
-        costs = compute_costs(metric, *measures, index)
+        costs = add_text_flags(metric, compute_costs(metric, *measures, index), cloud, index)
         batches = list(costs.batches)
-        plain = read_scores(metric, replace(costs, batches=batches))
-        scored = add_text_flags(metric.encoder, plain, cloud, index)
+        scored = read_scores(metric, replace(costs, batches=batches))
         parts[k] = _ScoredPart(metric, metric.units(cloud), measures, batches, index, scored)
     return [parts[k] for k in sorted(parts)]
 

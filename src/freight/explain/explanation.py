@@ -21,7 +21,7 @@ import numpy as np
 from freight.core.flags import Flag
 from freight.core.result import Column
 from freight.data.output import check_path, write_whole
-from freight.encoders.words import unicode_words
+from freight.encoders.words import places_in, unicode_words
 from freight.errors import MissingPart
 from freight.transport.types import Array, Problem
 
@@ -124,6 +124,23 @@ class Side:
     def __post_init__(self) -> None:
         if len(self.nearest_cost) < len(self.weights):  # made by hand
             object.__setattr__(self, "nearest_cost", 1.0 - np.nan_to_num(self.match_quality))
+
+    def in_text(self, text: str) -> Side:
+        """The same side of the text as it was given, which was composed (NFC) to be scored."""
+        if text == self.text:
+            return self
+        places = np.array([*places_in(text), (len(text), len(text))])
+        spans, repeats = self.spans.copy(), self.repeats.copy()
+        for moved in (spans, repeats[:, 1:]):
+            inside = moved[:, 0] >= 0
+            start, end = moved[inside].T
+            ends = np.where(end > start, places[end - 1, 1], places[start, 0])
+            moved[inside] = np.column_stack((places[start, 0], ends))
+        names = tuple(
+            text[start:end] if start >= 0 else name
+            for name, (start, end) in zip(self.names, spans.tolist(), strict=True)
+        )
+        return replace(self, text=text, names=names, spans=spans, repeats=repeats)
 
     @cached_property
     def words(self) -> list[TextWord]:
@@ -261,6 +278,10 @@ class View:
     cost: Array  # (hyp unit, ref unit)
     terms: dict[str, Array]
     plans: tuple[Plan, ...]
+
+    def in_texts(self, hyp: str, ref: str) -> View:
+        """The same view of texts that code letters and marks differently."""
+        return replace(self, hyp=self.hyp.in_text(hyp), ref=self.ref.in_text(ref))
 
     def matching(self, side: str, plan: Plan, k: int = 1) -> Matching:
         """The mass of a side by where it moves: to each unit's k nearest units, elsewhere, nowhere.

@@ -65,10 +65,31 @@ def load(
     if adapter is not None:
         given = _with_adapter(declaration, adapter, given)
     preset_column = given.pop("column", None)
+    across = _cross_lingual(declaration, given)
     scorer: PipelineScorer = declaration(**given)
     if name not in built_in_metrics():  # it may have nothing but a name, columns and score
         scorer = scorer_of(scorer)
+    if across:
+        scorer = _comparing_languages(scorer)
     return with_primary_column(scorer, preset_column if column is None else column)
+
+
+def _cross_lingual(declaration: Declaration[..., Any], given: dict[str, Any]) -> bool:
+    """Whether languages are to be compared; it is taken out of what is given to the factory."""
+    if "cross_lingual" in declaration.parameters or "cross_lingual" not in given:
+        return False
+    parameter = declaration.settable["cross_lingual"]
+    return bool(parameter.check(declaration.name, given.pop("cross_lingual")))
+
+
+def _comparing_languages(scorer: "PipelineScorer") -> "PipelineScorer":
+    from freight.core.metric import Blend, Metric
+
+    if isinstance(scorer, Metric):
+        return replace(scorer, cross_lingual=True)
+    if isinstance(scorer, Blend):
+        return replace(scorer, parts=tuple(replace(p, cross_lingual=True) for p in scorer.parts))
+    raise InvalidInput(f"{scorer.name} scores texts by itself; cross_lingual cannot be set")
 
 
 def score(

@@ -30,7 +30,7 @@ from typing import (
     get_type_hints,
 )
 
-from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from freight.errors import InvalidInput
@@ -43,6 +43,15 @@ RENAMED = {"join": "pooling"}
 
 REQUIRED = inspect.Parameter.empty
 """The default of a parameter that has none."""
+
+
+_CROSS_LINGUAL = Annotated[
+    bool,
+    Field(
+        description="Whether a hypothesis that is surely in another language than its reference is"
+        " compared with it; otherwise they have nothing in common."
+    ),
+]
 
 
 class Direction(Enum):
@@ -316,6 +325,7 @@ class Declaration(Generic[P, R]):
             {
                 "lang": Parameter("lang", str | None, None),
                 "adapter": Parameter("adapter", Any, None),
+                "cross_lingual": Parameter("cross_lingual", _CROSS_LINGUAL, False),
             }
             if "encoder" in self.parameters
             else {}

@@ -22,6 +22,7 @@ from freight.core.flags import Flag
 from freight.core.pipeline import (
     ChunkSize,
     add_text_flags,
+    compose,
     compute_costs,
     encode_chunk,
     read_scores,
@@ -359,7 +360,7 @@ def _decide(
 def _grid(one: Candidates, place: dict[str, int]) -> Array:
     """The numbers of both texts of every pair (candidate, reference, 2)."""
     sides = [
-        [place.setdefault(text, len(place)) for text in side]
+        [place.setdefault(compose(text), len(place)) for text in side]
         for side in (one.texts, one.references)
     ]
     return np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1)
@@ -378,11 +379,9 @@ def _utilities(
     flags: list[tuple[Flag, ...]] = []
     for block in blocks:
         scored = [
-            add_text_flags(
-                metric.encoder,
-                read_scores(metric, compute_costs(metric, hyp, ref, block)),
-                cloud,
-                block,
+            read_scores(
+                metric,
+                add_text_flags(metric, compute_costs(metric, hyp, ref, block), cloud, block),
             )
             for metric, (cloud, hyp, ref) in zip(scorer.parts, sides, strict=True)
         ]

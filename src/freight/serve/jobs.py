@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from freight.core.pipeline import ChunkSize, score_chunks, score_together
+from freight.core.pipeline import ChunkSize, compose, score_chunks, score_together
 from freight.core.result import Result
 from freight.core.scorers import PipelineScorer
 from freight.core.types import Chunk, PairScores, Segment
@@ -146,7 +146,7 @@ class Job:
         """All of it as pairs."""
         texts: dict[str, int] = {}
         index = [
-            [texts.setdefault(text, len(texts)) for text in (hyp, ref)]
+            [texts.setdefault(compose(text), len(texts)) for text in (hyp, ref)]
             for hyp, refs in self.segments
             for ref in refs
         ]
