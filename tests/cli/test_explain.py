@@ -58,7 +58,7 @@ def test_at_a_terminal_without_colours() -> None:
     with_plan = drawn("lazy-emd", HYP, REF, with_plan=True)
     assert "│ lazy │ The" in with_plan
     assert "lazy, hyp: " in with_plan
-    assert lines[-1].startswith("lazy-emd|encoder:hashed-64x4|")
+    assert lines[-1].startswith("lazy-emd|hashed-64x4|L3|v")
 
 
 def test_colours_say_the_same() -> None:

@@ -14,8 +14,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
 import freight
-from freight.cli import main
-from freight.cli.groups import repeat_options
+from freight.cli import main, repeat_options
 from sharing import need_encoder
 
 ROOT = Path(__file__).parents[2]

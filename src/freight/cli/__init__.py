@@ -6,25 +6,64 @@ import sys
 import warnings
 from contextlib import suppress
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 import freight
 from freight.cli.compare import compare_command
 from freight.cli.completion import in_bash
 from freight.cli.doctor import doctor_command
 from freight.cli.explain import explain_command
-from freight.cli.groups import ListCommand
 from freight.cli.judge import judge_command
 from freight.cli.listing import cache_app, encoders, export_app, metrics, version
 from freight.cli.mbr import mbr_command
+from freight.cli.options import split_column
 from freight.cli.sample import sample_command
 from freight.cli.score import score_command
 from freight.cli.serve import serve_command
 from freight.cli.train import train_app
 from freight.cli.tune import tune_command
 from freight.errors import FreightError, UnknownVocabulary, UntunedLayer
+
+
+class ListCommand(TyperCommand):
+    """A command whose -i takes all words up to the next option, and whose -m all metric names."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Repeat the option in front of each of its words."""
+        return super().parse_args(ctx, repeat_options(args))
+
+
+def repeat_options(words: list[str]) -> list[str]:
+    """From -i A B to -i A -i B, and the same for -m where a metric's name follows."""
+    repeated: list[str] = []
+    option, values = "", 0
+    for place, word in enumerate(words):
+        if word == "--":
+            return [*repeated, *words[place:]]
+        if word.startswith("-") and word != "-":
+            option, values = word, 0
+        elif values and _belongs_to(option, word):
+            repeated.append(option)
+        else:
+            values += 1
+        repeated.append(word)
+    return repeated
+
+
+def _belongs_to(option: str, word: str) -> bool:
+    if option in ("-i", "--input"):
+        return True
+    if option not in ("-m", "--metric"):
+        return False
+    from freight.metrics import list_metrics
+    from freight.metrics.extensions import is_in_file
+
+    name = split_column(word)[0]
+    return is_in_file(name) or name in list_metrics()
+
 
 app = typer.Typer(
     help="Score generated text by optimal transport.",

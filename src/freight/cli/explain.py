@@ -246,7 +246,9 @@ def _show(one: "Explanation", console: Console, with_plan: bool) -> None:
     for view in one.views if with_plan else ():
         console.print(_flow_table(view))
         console.print(_matching_text(view))
-    console.print(Text(one.signature, "dim"), soft_wrap=True)
+    from freight.core.result import cite
+
+    console.print(Text(cite(one.signature), "dim"), soft_wrap=True)
 
 
 def _score_line(one: "Explanation") -> Text:

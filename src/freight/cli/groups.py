@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 import typer
-from typer.core import TyperCommand
 from typer.models import OptionInfo
 
 from freight.cli import completion, options
@@ -23,7 +22,6 @@ from freight.cli.options import (
     given,
     language_setting,
     parse_settings,
-    split_column,
     wanted_metrics,
 )
 from freight.data.wmt import COLUMNS
@@ -33,6 +31,7 @@ PRINTED = ("text", "json", "markdown", "latex")
 DEFAULT_SAMPLES = 1000
 SHARD_FORMATS = ("parquet", "jsonl", "csv", "tsv")
 ENGINES = ("local", "ray")
+SIGNATURES = ("short", "full")
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -71,43 +70,6 @@ def _parameters(group: Any) -> Iterator[inspect.Parameter]:
         default = inspect.Parameter.empty if field.default is MISSING else field.default
         keyword = inspect.Parameter.KEYWORD_ONLY
         yield inspect.Parameter(field.name, keyword, default=default, annotation=annotation)
-
-
-class ListCommand(TyperCommand):
-    """A command whose -i takes all words up to the next option, and whose -m all metric names."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Repeat the option in front of each of its words."""
-        return super().parse_args(ctx, repeat_options(args))
-
-
-def repeat_options(words: list[str]) -> list[str]:
-    """From -i A B to -i A -i B, and the same for -m where a metric's name follows."""
-    repeated: list[str] = []
-    option, values = "", 0
-    for place, word in enumerate(words):
-        if word == "--":
-            return [*repeated, *words[place:]]
-        if word.startswith("-") and word != "-":
-            option, values = word, 0
-        elif values and _belongs_to(option, word):
-            repeated.append(option)
-        else:
-            values += 1
-        repeated.append(word)
-    return repeated
-
-
-def _belongs_to(option: str, word: str) -> bool:
-    if option in ("-i", "--input"):
-        return True
-    if option not in ("-m", "--metric"):
-        return False
-    from freight.metrics import list_metrics
-    from freight.metrics.extensions import is_in_file
-
-    name = split_column(word)[0]
-    return is_in_file(name) or name in list_metrics()
 
 
 def files_of(name: str) -> list[str]:
@@ -220,6 +182,14 @@ class PrintOptions:
     score_only: Annotated[
         bool, typer.Option("-b", "--score-only", help="Print the scores and nothing else.")
     ] = False
+    signature: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help=f"{' or '.join(SIGNATURES)}: to cite, or every choice.",
+            autocompletion=completion.among(*SIGNATURES),
+        ),
+    ] = SIGNATURES[0]
     explain: Annotated[
         int,
         typer.Option(min=0, metavar="N", help="Explain the N worst and N best segments on a page."),
@@ -358,6 +328,11 @@ class Presentation:
     resamples: int | None = None
     seed: int = 0
     critical: bool = False
+    signature: str = SIGNATURES[0]
+
+    def __post_init__(self) -> None:
+        if self.signature not in SIGNATURES:
+            raise InvalidInput(f"--signature {self.signature}; there is {', '.join(SIGNATURES)}")
 
     @classmethod
     def of(
@@ -378,6 +353,7 @@ class Presentation:
             resamples=resamples,
             seed=intervals.seed,
             critical=printing.critical,
+            signature=printing.signature,
         )
 
     @property
@@ -389,6 +365,12 @@ class Presentation:
     def needs_scores(self) -> bool:
         """Whether the scores of all segments have to be in memory."""
         return self.primary_only or bool(self.samples) or bool(self.test)
+
+    def cited(self, signature: str) -> str:
+        """The signature as it is printed."""
+        from freight.core.result import cite
+
+        return cite(signature) if self.signature == SIGNATURES[0] else signature
 
     def number(self, value: float) -> str:
         """The number with the decimals asked for."""

@@ -114,7 +114,8 @@ class ScoreSummary:
         Console().print(self._table())
         if self._presentation.critical:
             Console().print(self._differences_table())
-        print_notes(self._count, self._requested, self._flags, self._signatures)
+        asked = self._presentation
+        print_notes(self._count, self._requested, self._flags, self._signatures, asked)
 
     def _differences_table(self) -> Table:
         """Every critical difference, with the words of both texts."""
@@ -225,6 +226,8 @@ class ScoreSummary:
         return {name: every[name] for name in self._requested[k].columns}
 
     def _record(self, k: int) -> dict[str, Any]:
+        from freight.core.result import cite
+
         chunks, names = self._chunks[k], self._requested[k].columns
         return {
             "metric": self._requested[k].metric.name,
@@ -232,6 +235,7 @@ class ScoreSummary:
             "scores": {n: [_number(x) for part in chunks for x in part[n]] for n in names},
             "references": [int(x) for part in chunks for x in part.winners],
             "flags": [[flag.record for flag in one] for part in chunks for one in part.flags],
+            "citation": cite(self._signatures[k]),
             "signature": self._signatures[k],
         }
 
@@ -257,15 +261,16 @@ def print_notes(
     requested: Sequence[SelectedMetric],
     flags: Sequence[Mapping[str, int]],
     signatures: Sequence[str],
+    presentation: Presentation,
 ) -> None:
-    """Print how many segments have each flag, on which side, and the signatures."""
+    """Print how many segments have each flag, on which side, and the signatures to cite."""
     console = Console()
     for one, counts in zip(requested, flags, strict=True):
         for flag, times in counts.items():
             line = f"{one.metric.name}: {times} of {count} segments: {flag}"
             console.print(line, style="yellow", highlight=False)
-    for signature in signatures:
-        console.print(signature, style="dim", soft_wrap=True, highlight=False)
+    for signature in map(presentation.cited, signatures):
+        console.print(Text(signature, "dim"), soft_wrap=True)
 
 
 def print_critical_note(corpus: "Corpus", most: int = 5000) -> None:

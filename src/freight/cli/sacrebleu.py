@@ -139,10 +139,13 @@ def lines_table(lines: Sequence[ScoreLine], title: str, presentation: Presentati
 
 def line_record(line: ScoreLine, presentation: Presentation) -> dict[str, Any]:
     """A line with sacrebleu's keys, and the system where there are several."""
+    from freight.core.result import cite
+
     record: dict[str, Any] = {"name": line.name}
     if line.system:
         record["system"] = line.system
     record["score"] = _rounded(line.score, presentation)
+    record["citation"] = cite(line.signature)
     record["signature"] = line.signature
     if line.interval is not None:
         record["confidence_mean"] = _rounded(line.interval.mean, presentation)
@@ -167,7 +170,8 @@ def _text_line(line: ScoreLine, presentation: Presentation) -> str:
     interval, p = "", "" if math.isnan(line.p) else f" (p = {_p_value(line.p)})"
     if line.interval:
         interval = f" ({_mean_and_half_width(line.interval, presentation)})"
-    text = f"{line.signature}{column} = {presentation.number(line.score)}{interval}{p}"
+    cited, score = presentation.cited(line.signature), presentation.number(line.score)
+    text = f"{cited}{column} = {score}{interval}{p}"
     return f"{line.system}\t{text}" if line.system else text
 
 

@@ -280,7 +280,10 @@ def score_files(
         _score_corpus(requested, metrics, corpus, outputs, summary, compares_texts)
         watch.lap("score")
         for metric in summary.lacking_vocabulary:
-            note = vocabulary_note(metric.parts[0].encoder.identity, corpus.references())
+            from freight.core.types import name_of
+
+            encoder = metric.parts[0].encoder
+            note = vocabulary_note(name_of(encoder) or encoder.identity, corpus.references())
             typer.echo(f"freight: {note}", err=True)
         if outputs.pages:
             _write_pages(requested, metrics, corpus, summary, outputs)
@@ -394,7 +397,7 @@ def score_into_folder(
                 _print_how_to_resume(run.path)
                 raise typer.Exit(getattr(stop, "code", 130)) from None
     extent = f"{done.segments} segments" if origins is None else f"{origins.extent}, together"
-    _show_run(requested, done, extent, printing.as_json)
+    _show_run(requested, done, extent, printing)
     systems = {"": [one.system for one in done.outcomes]}
     _stop_if_missed(missed_thresholds(thresholds, requested, systems))
 
@@ -411,13 +414,16 @@ def _print_how_to_resume(folder: Path) -> None:
     )
 
 
-def _show_run(requested: list[SelectedMetric], run: "Run", extent: str, as_json: bool) -> None:
-    if as_json:
+def _show_run(
+    requested: list[SelectedMetric], run: "Run", extent: str, printing: PrintOptions
+) -> None:
+    presentation = Presentation(signature=printing.signature)
+    if printing.as_json:
         print(json.dumps(run.summary()))
         return
     console, outcomes = Console(), run.outcomes
     systems = [one.system for one in outcomes]
-    console.print(scores_table(extent, requested, systems, Presentation()))
+    console.print(scores_table(extent, requested, systems, presentation))
     flags, signatures = [one.flags for one in outcomes], [one.signature for one in outcomes]
-    print_notes(run.segments, requested, flags, signatures)
+    print_notes(run.segments, requested, flags, signatures, presentation)
     console.print(f"{len(run.files)} shards in {run.folder}/", highlight=False)

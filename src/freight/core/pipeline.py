@@ -42,6 +42,7 @@ from freight.core.types import (
     Progress,
     Segment,
     device_of,
+    name_of,
 )
 from freight.data.languages import UNKNOWN, language_flags, vocabulary_note
 from freight.encoders import languages_of
@@ -78,7 +79,8 @@ def score_together(
     for metric, result in zip(ready, results, strict=True):
         every = [ref for _, several in segments for ref in several]
         if not warn_of_language(metric, every) and result.unknown > UNKNOWN and metric.parts:
-            note = vocabulary_note(metric.parts[0].encoder.identity, every)
+            encoder = metric.parts[0].encoder
+            note = vocabulary_note(name_of(encoder) or encoder.identity, every)
             warnings.warn(note, UnknownVocabulary, stacklevel=3)
     return results
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
+from html import escape
 from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol
 
@@ -56,7 +59,7 @@ class NamedColumns(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """Scores in input order, the first column the primary one.
 
@@ -139,6 +142,31 @@ class Result:
             flags=tuple(self.flags[k] for k in index),
             tallies=None if self.tallies is None else self.tallies[index],
         )
+
+    def __repr__(self) -> str:
+        flagged = sum(map(bool, self.flags))
+        scores = [f"{name}={value:.4g}" for name, value in self.system.items()]
+        noted = [f"{flagged} flagged"] if flagged else []
+        return f"Result({', '.join([self.name, f'{len(self)} segments', *scores, *noted])})"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks: the system scores, and what is to be cited."""
+        whole = self.system
+        rows = "".join(
+            f"<tr><th>{escape(c.name)}{'↑' if c.higher else '↓'}</th>"
+            f"<td>{whole[c.name]:.4f}</td></tr>"
+            for c in self.columns
+        )
+        flagged = sum(map(bool, self.flags))
+        noted = f", {flagged} flagged" if flagged else ""
+        caption = f"<caption>{escape(self.name)}: {len(self)} segments{noted}</caption>"
+        cited = f"<p><code>{escape(self.citation)}</code></p>"
+        return f"<table>{caption}{rows}</table>{cited}"
+
+    @property
+    def citation(self) -> str:
+        """The signature in short, to be quoted with a score; see `cite`."""
+        return cite(self.signature)
 
     def __getitem__(self, column: str) -> Array:
         """One number a segment."""
@@ -307,6 +335,57 @@ def choices_of(data: Any) -> dict[str, Any]:
         for field, value in named.items()
         if not (field.metadata.get("said if set") and value == field.default)
     }
+
+
+EXECUTION = re.compile(r"/on:[^|,()\[\]]*")
+"""What a signature says of where an encoder ran, which moves no score by more than rounding."""
+
+_ENCODER = re.compile(
+    r"[|,]encoder[:=](?P<words>distilled[^(|]*\()?(?P<name>[^@|,()]+)"
+    r"(?:@(?P<version>[\w.-]*)(?P<adapter>\+[\w.*-]+)?)?"
+)
+_LAYERS = re.compile(r"[|,]layers[:=](\d+(?:,\d+)*)")
+
+
+def cite(signature: str) -> str:
+    """A signature in short: metric, encoder, layers, release, and a hash of the rest.
+
+    It is the same wherever the score is. A signature that names no release is short already.
+    """
+    cited = EXECUTION.sub("", signature)
+    name, *choices = cited.split("|")
+    release = next((x for x in choices if x.startswith("version:")), None)
+    if release is None:
+        return cited
+    library = [x.removeprefix("library:") for x in choices if x.startswith("library:")]
+    parts = [re.split(r"[ (]", x)[0] for x in library]
+    encoder = _ENCODER.search(cited)
+    if encoder is not None:
+        layers = None if encoder["words"] or encoder["name"] == "static" else _LAYERS.search(cited)
+        parts += [_short_encoder(encoder), *([f"L{_ranges(layers[1])}"] if layers else [])]
+    digest = hashlib.sha256(cited.encode("utf-8", "surrogatepass")).hexdigest()
+    return "|".join([name, *parts, f"v{release.removeprefix('version:')}", f"#{digest[:6]}"])
+
+
+def _short_encoder(encoder: re.Match[str]) -> str:
+    """The public name of an encoder, or the hash of what has none, and its adapter."""
+    from freight.encoders import PACKAGED
+
+    name, version = encoder["name"], encoder["version"] or ""
+    if name in PACKAGED:
+        name = re.split(r"[: ]", PACKAGED[name].model)[0]
+    elif name in ("folder", "static"):
+        name = version.removeprefix("sha256-").partition(".")[0]
+    words = f"{encoder['words'].partition(':')[0].rstrip('(')}:" if encoder["words"] else ""
+    return f"{words}{name.rpartition('/')[2]}{encoder['adapter'] or ''}"
+
+
+def _ranges(layers: str) -> str:
+    """Layers as in 3-6, where they are consecutive."""
+    every = [int(layer) for layer in layers.split(",")]
+    if len(every) > 2 and every == [*range(every[0], every[-1] + 1)]:
+        return f"{every[0]}-{every[-1]}"
+    return layers
 
 
 def describe(value: Any) -> str:

@@ -394,7 +394,7 @@ class Encoder(Protocol):
 
     @property
     def identity(self) -> str:
-        """What a signature says of it: name, revision or file hash, precision, device."""
+        """For signatures: name, file hash, precision, and behind `/on:` what moves no score."""
         ...
 
     def encode(

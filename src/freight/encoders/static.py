@@ -91,7 +91,7 @@ class Static:
         if self._teacher is not None:
             return f"{self.name}({self._teacher.identity},layer {_LAYER})"
         with self._path.open("rb") as stream:
-            return f"{self.name}@sha256-{hashlib.file_digest(stream, 'sha256').hexdigest()[:12]}"
+            return f"static@sha256-{hashlib.file_digest(stream, 'sha256').hexdigest()[:12]}"
 
     @loaded_once
     def _teacher(self) -> Transformer | None:

@@ -81,13 +81,17 @@ class Transformer:
 
     @property
     def identity(self) -> str:
-        """Name, revision or hash of the weights, and what else the bits of a vector depend on."""
+        """Name and revision or hash of the weights, precision, and after `/on:` where it runs.
+
+        A folder is named by its hash: elsewhere the same weights may be in another one.
+        """
         device = self.torch_device.type
         device += f"*{torch.get_num_threads()}" if device == "cpu" else ""
         shapes = "packed" if self._packs else "padded"
         adapter = "" if self.adapter is None else f"+{self.adapter.identity}"
-        version = f"{self.version}{adapter}"
-        return f"{self.name}@{version}/{self.dtype}/{device}/{shapes}/{self._batch_tokens}"
+        named = self.name in PACKAGED or self._folder is None
+        name = f"{self.name if named else 'folder'}@{self.version}{adapter}"
+        return f"{name}/{self.dtype}/on:{device}/{shapes}/{self._batch_tokens}"
 
     @loaded_once
     def version(self) -> str:

@@ -330,7 +330,7 @@ class View:
         return {**to_json(matching), "noisy": matching.noisy, "incomplete": matching.incomplete}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Drawable):
     """A score attributed to units: `base` and the contributions of all units add up to it.
 
@@ -349,6 +349,11 @@ class Explanation(Drawable):
     reference_scores: tuple[float, ...]
     flags: tuple[str, ...]
     signature: str
+
+    def __repr__(self) -> str:
+        texts = (f"{side.text[:40]!r}" for view in self.views[:1] for side in (view.hyp, view.ref))
+        named = f"{self.metric} {self.column.name}={self.score:.4g}"
+        return f"Explanation({', '.join([named, *texts])})"
 
     @property
     def score(self) -> float:

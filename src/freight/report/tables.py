@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 from scipy import stats
 
+from freight.core.result import cite
 from freight.data.judgements import Judgements
 from freight.data.output import check_path, write_whole
 from freight.judge.study import Agreement, Study
@@ -183,7 +184,7 @@ def show_study(study: Study, console: Console, level: float = 0.05) -> None:
     for note in study.notes:
         console.print(Text(note), highlight=False, soft_wrap=True)
     for signature in study.signatures:
-        console.print(Text(signature, "dim"), soft_wrap=True)
+        console.print(Text(cite(signature), "dim"), soft_wrap=True)
 
 
 def agreement_tables(study: Study, width: int = 80) -> Iterator[Table]:

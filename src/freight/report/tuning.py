@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from freight.core.result import cite
 from freight.judge.search import Range, Trial
 from freight.judge.study import Study
 from freight.judge.tuning import TuningResult
@@ -169,7 +170,7 @@ def show_tuned(tuned: TuningResult, console: Console) -> None:
     for note in dict.fromkeys(notes):
         console.print(Text(note), highlight=False, soft_wrap=True)
     for signature in tuned.signatures:
-        console.print(Text(signature, "dim"), soft_wrap=True)
+        console.print(Text(cite(signature), "dim"), soft_wrap=True)
 
 
 def _best_table(tuned: TuningResult) -> Table:
