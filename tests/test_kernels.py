@@ -206,18 +206,24 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         kernels.enter_units(*given, 0, np.zeros(1), *(np.zeros(2) for _ in range(4)))
 
 
+def compute(function: str, x: Floats) -> Floats:
+    out = x.copy()
+    kernels._run(function, out, len(out))
+    return out
+
+
 @pytest.mark.parametrize("size", [1, 7, 8, 23, 24, 100, 513])
 def test_exp_and_log_are_right_to_the_last_bits(size: int) -> None:
     rng = np.random.default_rng(size)
     for spread in (1e-9, 1.0, 690.0):
         x = rng.uniform(-spread, spread, size)
-        np.testing.assert_allclose(kernels.exp(x), np.exp(x), rtol=4e-16)
+        np.testing.assert_allclose(compute("exp", x), np.exp(x), rtol=4e-16)
         positive = np.exp(x)
-        np.testing.assert_allclose(kernels.log(positive), np.log(positive), rtol=4e-16, atol=0)
+        np.testing.assert_allclose(compute("log", positive), np.log(positive), rtol=4e-16, atol=0)
 
 
 def test_exp_stays_a_number() -> None:
-    x = kernels.exp(np.array([-1e5, 1e5, 0.0] * 10))
+    x = compute("exp", np.array([-1e5, 1e5, 0.0] * 10))
     assert np.isfinite(x).all()
     assert (x > 0).all()
     assert x[2] == 1.0

@@ -207,7 +207,7 @@ inline bool iterate_coefficients(Matrix gram, Units kept, const double* mass, st
     return false;
 }
 
-// Barycenters from inner products alone: coefficients (text, unit, layer * unit).
+// Barycenters from inner products alone: those coefficients (text, unit, layer * unit) that are not 0.
 inline void coefficients_batch(const Coefficients& given) {
     share(given.texts, [&](std::int64_t k) {
         ScratchFrame frame;
@@ -222,8 +222,18 @@ inline void coefficients_batch(const Coefficients& given) {
         for (int p = 0; p < length; ++p)
             for (int q = 0; q < length; ++q) gram.at(p, q) = given.gram.at(k, p, q);
         given.converged[k] = iterate_coefficients(gram, kept, mass, given.max_iterations, coefficients);
+        // A plan of a layer has fewer entries than units on both sides together.
+        std::int64_t at = k * 2 * length, end = at + 2 * length;
         for (int i = 0; i < size; ++i)
-            std::memcpy(given.out + (k * size + i) * length, coefficients.row(i), sizeof(double) * length);
+            for (int p = 0; p < length; ++p)
+                if (coefficients.at(i, p) != 0.0 && at < end) {
+                    given.places[at] = i * length + p;
+                    given.values[at++] = coefficients.at(i, p);
+                }
+        for (; at < end; ++at) {
+            given.places[at] = size * length;
+            given.values[at] = 0.0;
+        }
     });
 }
 

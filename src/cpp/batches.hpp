@@ -59,7 +59,8 @@ struct Barycenters {
 struct Coefficients {
     Numbers gram, weights;
     std::int64_t texts, size, length, max_iterations;
-    double* out;
+    std::int32_t* places;  // (text, 2 * length), of the coefficients that are not 0; size * length after the last
+    double* values;
     bool* converged;
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace freight {
 namespace {
@@ -14,6 +15,34 @@ std::uint64_t hash_of(const unsigned char* word, std::int64_t length) {  // FNV-
     std::uint64_t value = 14695981039346656037ULL;
     for (std::int64_t k = 0; k < length; ++k) value = (value ^ word[k]) * 1099511628211ULL;
     return value;
+}
+
+unsigned char lower(unsigned char letter) { return letter >= 'A' && letter <= 'Z' ? letter + 32 : letter; }
+
+// Whether a byte belongs to a letter: of ASCII, or of Latin, Greek and Cyrillic letters in UTF-8, whose
+// first bytes are C3 to C9 and CE to D3; other letters do not count, nor do marks and digits.
+bool in_letter(unsigned char byte) {
+    return (byte >= 'a' && byte <= 'z') || (byte >= 0x80 && byte <= 0xbf) || (byte >= 0xc3 && byte <= 0xc9) ||
+           (byte >= 0xce && byte <= 0xd3);
+}
+
+// The hash of each word of a text in lower case, as far as ASCII goes, and whether it has letters only.
+template <class Use>
+void each_word(const unsigned char* at, const unsigned char* end, Use use) {
+    while (at < end) {
+        while (at < end && *at <= ' ') ++at;
+        if (at == end) return;
+        std::uint64_t value = 14695981039346656037ULL;
+        bool letters = true;
+        unsigned char before = 0;
+        for (; at < end && *at > ' '; ++at) {
+            unsigned char byte = lower(*at);
+            letters = letters && in_letter(byte) && !(before == 0xc3 && (byte == 0x97 || byte == 0xb7));
+            value = (value ^ byte) * 1099511628211ULL;
+            before = byte;
+        }
+        use(value, letters);
+    }
 }
 
 }  // namespace
@@ -115,6 +144,39 @@ void find_words(Bytes asked, std::int64_t count, const std::int64_t* begins, con
                 rows[k] = row;
                 break;
             }
+        }
+    }
+}
+
+void common_shares(const Texts& texts, const std::uint64_t* common, std::int64_t hashes, double* shares) {
+    for (std::int64_t text = 0; text < texts.count; ++text) {
+        std::int64_t all = 0, known = 0;
+        each_word(texts.data + texts.starts[text], texts.data + texts.starts[text + 1], [&](std::uint64_t value, bool) {
+            ++all;
+            known += std::binary_search(common, common + hashes, value);
+        });
+        shares[text] = all ? static_cast<double>(known) / static_cast<double>(all) : 0.0;
+    }
+}
+
+void shared_words(const Texts& texts, const std::int64_t* index, std::int64_t pairs, std::int64_t* words,
+                  std::int64_t* shared) {
+    std::vector<std::vector<std::pair<std::uint64_t, bool>>> distinct(texts.count);
+    for (std::int64_t text = 0; text < texts.count; ++text) {
+        auto& own = distinct[text];
+        each_word(texts.data + texts.starts[text], texts.data + texts.starts[text + 1],
+                  [&](std::uint64_t value, bool letters) { own.emplace_back(value, letters); });
+        std::sort(own.begin(), own.end());
+        own.erase(std::unique(own.begin(), own.end()), own.end());
+    }
+    for (std::int64_t pair = 0; pair < pairs; ++pair) {
+        const auto &hyp = distinct[index[2 * pair]], &ref = distinct[index[2 * pair + 1]];
+        words[pair] = static_cast<std::int64_t>(hyp.size());
+        shared[pair] = 0;
+        for (auto one = hyp.begin(), other = ref.begin(); one != hyp.end() && other != ref.end();) {
+            if (one->first == other->first) shared[pair] += one->second;
+            if (one->first <= other->first) ++one;
+            else ++other;
         }
     }
 }

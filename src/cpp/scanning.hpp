@@ -1,4 +1,5 @@
-// Finding words: the distinct units of pairs of texts, and the words of word2vec's files.
+// Finding words: the distinct units of pairs of texts, the words of word2vec's files, and those that
+// two texts share.
 #pragma once
 
 #include <cstdint>
@@ -44,5 +45,19 @@ struct WordTable {
 // The row of each word that is looked up, the first of several; -1 if there is none.
 void find_words(Bytes asked, std::int64_t count, const std::int64_t* begins, const std::int64_t* lengths,
                 const WordTable& table, std::int64_t* rows);
+
+// The words of texts, one after the other, and where each text starts; words end at ASCII space.
+struct Texts {
+    const unsigned char* data;
+    const std::int64_t* starts;  // (text + 1,)
+    std::int64_t count;
+};
+
+// For every text the share of its words that are among these hashes, which are in order.
+void common_shares(const Texts& texts, const std::uint64_t* common, std::int64_t hashes, double* shares);
+// For every pair of texts (hyp, ref) how many of the hypothesis' distinct words are, and how many of
+// those the reference has, counting words of Latin, Greek or Cyrillic letters alone.
+void shared_words(const Texts& texts, const std::int64_t* index, std::int64_t pairs, std::int64_t* words,
+                  std::int64_t* shared);
 
 }  // namespace freight

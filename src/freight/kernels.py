@@ -7,7 +7,7 @@ float64 are read where they lie, whatever their strides. Structures are those of
 """
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from ctypes import Structure, byref, c_bool, c_char_p, c_double, c_int, c_int64, c_void_p
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -81,8 +81,7 @@ class _Coefficients(Structure):
         ("gram", _Numbers),
         ("weights", _Numbers),
         *((name, c_int64) for name in ("texts", "size", "length", "max_iterations")),
-        ("out", c_void_p),
-        ("converged", c_void_p),
+        *((name, c_void_p) for name in ("places", "values", "converged")),
     ]
 
 
@@ -98,6 +97,10 @@ class _WordTable(Structure):
         ("begins", c_void_p),
         ("lengths", c_void_p),
     ]
+
+
+class _Texts(Structure):
+    _fields_ = [("data", c_void_p), ("starts", c_void_p), ("count", c_int64)]
 
 
 class _Sample(Structure):
@@ -184,8 +187,7 @@ def _settle(batch: _Batched) -> tuple[_Batched, _Batch]:
     if len({len(one) for one in batch}) > 1 or cost.shape[1:] != (hyp.shape[1], ref.shape[1]):
         raise ValueError("the arrays of a batch do not fit each other")
     numbers = _numbers(cost), _numbers(hyp), _numbers(ref)
-    kept = cost, hyp, ref, *sizes
-    return kept, _Batch(*numbers, _at(sizes[0]), _at(sizes[1]), len(cost))
+    return (cost, hyp, ref, *sizes), _Batch(*numbers, *map(_at, sizes), len(cost))
 
 
 def _solver(kernel: str) -> Callable[[_Batched, Any], tuple[_Array, _Array, _Array]]:
@@ -243,16 +245,20 @@ def barycenters(
 
 def barycenter_coefficients(
     gram: _Array, weights: _Array, max_iterations: int
-) -> tuple[_Array, _Array]:
-    """Coefficients (text, unit, layer * unit) of the barycenters, and which converged."""
+) -> tuple[_Array, _Array, _Array]:
+    """Where coefficients (text, unit, layer * unit) of barycenters are not 0, and their values.
+
+    Both are (text, entry); a place past the last coefficient is none. The third is which converged.
+    """
     (texts, size), length = weights.shape, gram.shape[1]
-    out, converged = np.zeros((texts, size, length)), np.empty(texts, bool)
+    places, values = np.empty((texts, 2 * length), np.int32), np.empty((texts, 2 * length))
+    converged = np.empty(texts, bool)
     given = _Coefficients(
-        _numbers(gram), _numbers(weights), texts, size, length, max_iterations, _at(out),
-        _at(converged),
+        _numbers(gram), _numbers(weights), texts, size, length, max_iterations, _at(places),
+        _at(values), _at(converged),
     )  # fmt: skip
     _run("coefficients", given)
-    return out, converged
+    return places, values, converged
 
 
 def _make_points(points: _Array) -> _Points:
@@ -346,7 +352,7 @@ def scan_words(
     places = _library.freight_scan(_at(data), *numbers, byref(words))
     if not places:
         raise MemoryError("too little memory for the words of this file")
-    begins, sizes, values = (np.empty(words.value, np.int64) for _ in range(3))
+    begins, sizes, values = np.empty((3, words.value), np.int64)
     _library.freight_take_places(c_void_p(places), _at(begins), _at(sizes), _at(values))
     return begins, sizes, values
 
@@ -369,14 +375,35 @@ def find_words(
     lengths: _Array,
 ) -> _Array:
     """The row of each word that is looked up, the first of several; -1 if there is none."""
-    rows, kept = (
-        np.empty(len(asked_begins), np.int64),
-        [_whole(x) for x in (order, begins, lengths)],
-    )
+    rows, kept = np.empty_like(asked_begins), [_whole(x) for x in (order, begins, lengths)]
     where = [_at(one) for one in kept]
     table = _WordTable(len(hashes), _at(hashes), where[0], _at(data), len(data), *where[1:])
     _run("find_words", asked, len(rows), _whole(asked_begins), _whole(asked_lengths), table, rows)
     return rows
+
+
+def compare_words(
+    texts: Sequence[str], common: Iterable[str], index: _Array
+) -> tuple[_Array, _Array, _Array]:
+    """For each text the share of its words that are common ones, which are given in lower case.
+
+    And for pairs of texts (pair, 2) the distinct words of the first, and how many the second has.
+    Words are divided by ASCII space; of those in both, only Latin, Greek or Cyrillic ones count.
+    """
+    (listed, begins), (data, starts) = _in_bytes(list(common)), _in_bytes(texts)
+    hashes = np.sort(hash_words(listed, begins[:-1], np.diff(begins)))
+    given, pairs = _Texts(_at(data), _at(starts), len(texts)), _whole(index)
+    shares, (words, shared) = np.empty(len(texts)), np.empty((2, len(pairs)), np.int64)
+    _run("common_shares", given, hashes, len(hashes), shares)
+    _run("shared_words", given, pairs, len(pairs), words, shared)
+    return shares, words, shared
+
+
+def _in_bytes(texts: Sequence[str]) -> tuple[_Array, _Array]:
+    """The texts in UTF-8, and where each starts."""
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    sizes = np.fromiter(map(len, encoded), np.int64, len(texts))
+    return np.frombuffer(b"".join((*encoded, b" ")), np.uint8), np.append(0, np.cumsum(sizes))
 
 
 def _make_samples(*arrays: _Array) -> list[_Sample]:
@@ -424,25 +451,3 @@ def accuracies(
     groups = _Groups(_at(starts), len(starts) - 1)
     _run("accuracies", *_make_samples(*kept), groups, resamples, margin, accuracy, epsilons)
     return accuracy, epsilons
-
-
-def solve_bordered(w: _Array, p: _Array, q: _Array, r: _Array, s: _Array) -> tuple[_Array, _Array]:
-    """x and y with diag(p) x + w y = r and w' x + diag(q) y = s."""
-    (n, m), sides = w.shape, [_floats(one) for one in (p, q, r, s)]
-    x, y = np.empty(n), np.empty(m)
-    _run("solve_bordered", _floats(w), n, m, *sides, x, y)
-    return x, y
-
-
-def exp(x: _Array) -> _Array:
-    """exp, relative error at most 4e-16; clipped to [-700, 700], so that nothing overflows."""
-    out = np.array(x, np.float64).ravel()
-    _run("exp", out, len(out))
-    return out
-
-
-def log(x: _Array) -> _Array:
-    """log of positive normal numbers, relative error at most 3e-16."""
-    out = np.array(x, np.float64).ravel()
-    _run("log", out, len(out))
-    return out

@@ -11,9 +11,17 @@ import freight
 from freight import encoders
 from freight.cli import main
 from freight.core.flags import Flag, FlagKind
-from freight.data.languages import detect, detect_surely, differs, language_code
+from freight.data.languages import (
+    detect,
+    detect_surely,
+    differs,
+    language_code,
+    language_flags,
+    pair_flags,
+)
 from freight.encoders import MULTILINGUAL
 from freight.errors import UnreadLanguage
+from freight.kernels import compare_words
 from sharing import need_encoder
 
 TEXTS = {
@@ -312,3 +320,33 @@ def test_the_command_line_refuses_what_no_encoder_reads(
     with pytest.raises(SystemExit, match="0"):
         main()
     assert "the encoder embedded does not read German" in capsys.readouterr().err
+
+
+def test_pairs_are_flagged_as_one_by_one() -> None:
+    """The compiled look at all pairs passes over none that has a flag."""
+    texts = [
+        "The court said that the law was not in force at the time.",
+        "Das Gericht sagte, dass das Gesetz zu dieser Zeit nicht in Kraft war.",
+        "Суд заявил, что закон в то время не действовал на территории страны.",
+        "法院表示，该法律当时没有生效。",
+        "Berlin, 2018",
+        "",
+        "Das Gesetz war zu dieser Zeit NICHT in Kraft, sagte das Gericht Über Berlin.",
+    ]
+    index = np.array([(hyp, ref) for hyp in range(len(texts)) for ref in range(len(texts))])
+    for known in (None, frozenset({"en"}), frozenset({"de", "ru"})):
+        one_by_one = {
+            k: flags
+            for k, (hyp, ref) in enumerate(index)
+            if (flags := language_flags(texts[hyp], texts[ref], known))
+        }
+        assert dict(pair_flags(texts, index, known)) == one_by_one
+        assert one_by_one
+
+
+def test_words_that_two_texts_share_are_counted() -> None:
+    texts = ["The CAT sat , the dog ×2 слово", "the cat ran , слово ×2"]
+    shares, words, shared = compare_words(texts, ["the", "ran"], np.array([(0, 1), (1, 0)]))
+    np.testing.assert_allclose(shares, [2 / 8, 2 / 6])
+    assert words.tolist() == [7, 6]
+    assert shared.tolist() == [3, 3]

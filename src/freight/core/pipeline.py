@@ -44,7 +44,7 @@ from freight.core.types import (
     device_of,
     name_of,
 )
-from freight.data.languages import UNKNOWN, language_flags, vocabulary_note
+from freight.data.languages import UNKNOWN, pair_flags, vocabulary_note
 from freight.encoders import languages_of
 from freight.errors import InvalidInput, UnknownVocabulary
 from freight.transport.types import Array, Plans, fetch_array, send_to_device
@@ -428,10 +428,10 @@ def add_text_flags(metric: Metric, costs: PairCosts, cloud: Cloud, index: Array)
 
     flags = cloud.flags
     every = _add_flags(costs.flags, index, flags, flags)
-    languages = languages_of(metric.encoder)
-    for k, (hyp, ref) in enumerate(index.tolist()):
-        every[k] |= language_flags(cloud.texts[hyp], cloud.texts[ref], languages)
-    other = np.array([any(f.kind == FlagKind.OTHER_LANGUAGE for f in one) for one in every], bool)
+    other = np.zeros(len(index), bool)
+    for k, raised in pair_flags(cloud.texts, index, languages_of(metric.encoder)):
+        every[k] |= raised
+        other[k] = any(flag.kind == FlagKind.OTHER_LANGUAGE for flag in raised)
     if metric.cross_lingual or not other.any():
         return replace(costs, flags=every)
     batches = ((pairs, separated(metric.cost, pairs, c, other)) for pairs, c in costs.batches)

@@ -26,7 +26,7 @@ from freight.core.types import Cloud, Encoder, Kind, Measures, NestedMeasures, d
 from freight.core.units import sentence_of, tokens
 from freight.encoders import languages_of
 from freight.encoders.adapters import weights_of, without_adapter
-from freight.transport.barycenters import barycenter, barycenter_coefficients
+from freight.transport.barycenters import barycenter, sparse_coefficients
 from freight.transport.devices import has_kernels, read_ahead, vectors_on_device
 from freight.transport.types import Array, fetch_array, send_to_device
 
@@ -308,21 +308,27 @@ def _exact(batches: Iterable[_SameSize], weights: Array) -> _Settled:
 
 
 def _mixed(batches: Iterable[_SameSize], weights: Array) -> _Settled:
-    """On a GPU, where only inner products and coefficients are copied to and fro.
+    """On a GPU, where only inner products are fetched, and coefficients that are not 0 sent.
 
     Those of the next texts are computed while the CPU matches the last ones. Inner products of
     single precision would move points back and forth where units are close.
     """
 
-    def match(same: _SameSize) -> tuple[_SameSize, torch.Tensor, Future[tuple[Array, Array]]]:
+    def match(
+        same: _SameSize,
+    ) -> tuple[_SameSize, torch.Tensor, Future[tuple[Array, Array, Array]]]:
         flat = same.layers.flatten(1, 2).double()
         gram = fetch_array(flat @ flat.mT)
-        return same, flat, worker.submit(barycenter_coefficients, gram, weights[same.units])
+        return same, flat, worker.submit(sparse_coefficients, gram, weights[same.units])
 
     with ThreadPoolExecutor(1) as worker:
         for same, flat, work in read_ahead(map(match, batches)):
-            shares, settled = work.result()
-            yield same, ((send_to_device(shares, flat.device) @ flat).float(), settled)
+            places, values, settled = work.result()
+            (count, size), length = same.units.shape, flat.shape[1]
+            shares = flat.new_zeros((count, size * length + 1))
+            shares.scatter_(1, *(send_to_device(x, flat.device) for x in (places, values)))
+            shares = shares[:, :-1].reshape(count, size, length)
+            yield same, ((shares @ flat).float(), settled)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from freight.transport.types import (
     to_numbers,
 )
 
-__all__ = ["barycenter", "barycenter_coefficients"]
+__all__ = ["barycenter", "barycenter_coefficients", "sparse_coefficients"]
 
 
 def barycenter(
@@ -88,8 +88,22 @@ def barycenter_coefficients(
     layer; every text has as many units as there are `weights` (text, unit), which sum to 1. The
     points of the barycenter are the coefficients times the units.
     """
-    coefficients, converged = kernels.barycenter_coefficients(gram, weights, max_iterations)
-    return coefficients.astype(gram.dtype, copy=False), converged
+    places, values, converged = sparse_coefficients(gram, weights, max_iterations)
+    (texts, size), length = weights.shape, gram.shape[1]
+    coefficients = np.zeros((texts, size * length + 1), gram.dtype)
+    np.put_along_axis(coefficients, places, values.astype(gram.dtype, copy=False), axis=1)
+    return coefficients[:, :-1].reshape(texts, size, length), converged
+
+
+def sparse_coefficients(
+    gram: Array, weights: Array, max_iterations: int = 1000
+) -> tuple[Array, Array, Array]:
+    """The same coefficients without those that are 0: places (text, entry), values, converged.
+
+    A place counts the coefficients of a text; the one past the last says that there is no entry.
+    """
+    places, values, converged = kernels.barycenter_coefficients(gram, weights, max_iterations)
+    return places.astype(np.int64), values, converged
 
 
 def _normalize_masses(weights: Numbers | None, inside: Array, single: bool) -> Array:
