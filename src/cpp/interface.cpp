@@ -188,13 +188,10 @@ FREIGHT_PUBLIC int freight_find_words(const unsigned char* asked, std::int64_t c
     return guarded([&] { find_words({asked, 0}, count, begins, lengths, *table, rows); });
 }
 
-FREIGHT_PUBLIC int freight_common_shares(const Texts* texts, const std::uint64_t* common, std::int64_t hashes,
-                                         double* shares) {
-    return guarded([&] { common_shares(*texts, common, hashes, shares); });
-}
-FREIGHT_PUBLIC int freight_shared_words(const Texts* texts, const std::int64_t* index, std::int64_t pairs,
-                                        std::int64_t* words, std::int64_t* shared) {
-    return guarded([&] { shared_words(*texts, index, pairs, words, shared); });
+FREIGHT_PUBLIC int freight_compare_words(const Texts* texts, const std::uint64_t* common, std::int64_t hashes,
+                                         const std::int64_t* index, std::int64_t pairs, double* shares,
+                                         std::int64_t* words, std::int64_t* shared) {
+    return guarded([&] { compare_words(*texts, common, hashes, index, pairs, {shares, words, shared}); });
 }
 
 FREIGHT_PUBLIC int freight_pearsons(const Sample* x, const Sample* y, const Sample* weights, const Groups* groups,

@@ -1,5 +1,7 @@
 #include "scanning.hpp"
 
+#include "threads.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -43,6 +45,15 @@ void each_word(const unsigned char* at, const unsigned char* end, Use use) {
         }
         use(value, letters);
     }
+}
+
+// Do work(k) for every k below count, a block of them at a time on as many threads as are allowed.
+template <class Work>
+void share_blocks(std::int64_t count, const Work& work) {
+    constexpr std::int64_t kBlock = 128;
+    share((count + kBlock - 1) / kBlock, [&](std::int64_t block) {
+        for (std::int64_t k = block * kBlock; k < std::min(count, (block + 1) * kBlock); ++k) work(k);
+    });
 }
 
 }  // namespace
@@ -148,37 +159,33 @@ void find_words(Bytes asked, std::int64_t count, const std::int64_t* begins, con
     }
 }
 
-void common_shares(const Texts& texts, const std::uint64_t* common, std::int64_t hashes, double* shares) {
-    for (std::int64_t text = 0; text < texts.count; ++text) {
+void compare_words(const Texts& texts, const std::uint64_t* common, std::int64_t hashes, const std::int64_t* index,
+                   std::int64_t pairs, const WordCounts& out) {
+    std::vector<std::vector<std::pair<std::uint64_t, bool>>> distinct(texts.count);
+    share_blocks(texts.count, [&](std::int64_t text) {
+        auto& own = distinct[text];
         std::int64_t all = 0, known = 0;
-        each_word(texts.data + texts.starts[text], texts.data + texts.starts[text + 1], [&](std::uint64_t value, bool) {
+        auto enter = [&](std::uint64_t value, bool letters) {
             ++all;
             known += std::binary_search(common, common + hashes, value);
-        });
-        shares[text] = all ? static_cast<double>(known) / static_cast<double>(all) : 0.0;
-    }
-}
-
-void shared_words(const Texts& texts, const std::int64_t* index, std::int64_t pairs, std::int64_t* words,
-                  std::int64_t* shared) {
-    std::vector<std::vector<std::pair<std::uint64_t, bool>>> distinct(texts.count);
-    for (std::int64_t text = 0; text < texts.count; ++text) {
-        auto& own = distinct[text];
-        each_word(texts.data + texts.starts[text], texts.data + texts.starts[text + 1],
-                  [&](std::uint64_t value, bool letters) { own.emplace_back(value, letters); });
+            own.emplace_back(value, letters);
+        };
+        each_word(texts.data + texts.starts[text], texts.data + texts.starts[text + 1], enter);
+        out.shares[text] = all ? static_cast<double>(known) / static_cast<double>(all) : 0.0;
         std::sort(own.begin(), own.end());
         own.erase(std::unique(own.begin(), own.end()), own.end());
-    }
-    for (std::int64_t pair = 0; pair < pairs; ++pair) {
+    });
+    share_blocks(pairs, [&](std::int64_t pair) {
         const auto &hyp = distinct[index[2 * pair]], &ref = distinct[index[2 * pair + 1]];
-        words[pair] = static_cast<std::int64_t>(hyp.size());
-        shared[pair] = 0;
+        out.words[pair] = static_cast<std::int64_t>(hyp.size());
+        std::int64_t shared = 0;
         for (auto one = hyp.begin(), other = ref.begin(); one != hyp.end() && other != ref.end();) {
-            if (one->first == other->first) shared[pair] += one->second;
+            if (one->first == other->first) shared += one->second;
             if (one->first <= other->first) ++one;
             else ++other;
         }
-    }
+        out.shared[pair] = shared;
+    });
 }
 
 }  // namespace freight

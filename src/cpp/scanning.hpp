@@ -53,11 +53,14 @@ struct Texts {
     std::int64_t count;
 };
 
-// For every text the share of its words that are among these hashes, which are in order.
-void common_shares(const Texts& texts, const std::uint64_t* common, std::int64_t hashes, double* shares);
-// For every pair of texts (hyp, ref) how many of the hypothesis' distinct words are, and how many of
-// those the reference has, counting words of Latin, Greek or Cyrillic letters alone.
-void shared_words(const Texts& texts, const std::int64_t* index, std::int64_t pairs, std::int64_t* words,
-                  std::int64_t* shared);
+// For every text the share of its words that are among these hashes, which are in order; for every
+// pair of texts (hyp, ref) the number of distinct words of the hypothesis, and how many of those the
+// reference has, counting words of Latin, Greek or Cyrillic letters alone.
+struct WordCounts {
+    double* shares;
+    std::int64_t *words, *shared;
+};
+void compare_words(const Texts& texts, const std::uint64_t* common, std::int64_t hashes, const std::int64_t* index,
+                   std::int64_t pairs, const WordCounts& out);
 
 }  // namespace freight

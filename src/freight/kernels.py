@@ -251,8 +251,8 @@ def barycenter_coefficients(
     Both are (text, entry); a place past the last coefficient is none. The third is which converged.
     """
     (texts, size), length = weights.shape, gram.shape[1]
-    places, values = np.empty((texts, 2 * length), np.int32), np.empty((texts, 2 * length))
-    converged = np.empty(texts, bool)
+    values, converged = np.empty((texts, 2 * length)), np.empty(texts, bool)
+    places = np.empty(values.shape, np.int32)
     given = _Coefficients(
         _numbers(gram), _numbers(weights), texts, size, length, max_iterations, _at(places),
         _at(values), _at(converged),
@@ -365,15 +365,9 @@ def hash_words(data: _Array, begins: _Array, lengths: _Array) -> _Array:
 
 
 def find_words(
-    asked: _Array,
-    asked_begins: _Array,
-    asked_lengths: _Array,
-    hashes: _Array,
-    order: _Array,
-    data: _Array,
-    begins: _Array,
-    lengths: _Array,
-) -> _Array:
+    asked: _Array, asked_begins: _Array, asked_lengths: _Array,
+    hashes: _Array, order: _Array, data: _Array, begins: _Array, lengths: _Array,
+) -> _Array:  # fmt: skip
     """The row of each word that is looked up, the first of several; -1 if there is none."""
     rows, kept = np.empty_like(asked_begins), [_whole(x) for x in (order, begins, lengths)]
     where = [_at(one) for one in kept]
@@ -385,17 +379,16 @@ def find_words(
 def compare_words(
     texts: Sequence[str], common: Iterable[str], index: _Array
 ) -> tuple[_Array, _Array, _Array]:
-    """For each text the share of its words that are common ones, which are given in lower case.
+    """The share of common words, in lower case, of each text; words and shared words of pairs.
 
-    And for pairs of texts (pair, 2) the distinct words of the first, and how many the second has.
-    Words are divided by ASCII space; of those in both, only Latin, Greek or Cyrillic ones count.
+    Those are the distinct words of the first text, and how many of them that are Latin, Greek or
+    Cyrillic the second has.
     """
     (listed, begins), (data, starts) = _in_bytes(list(common)), _in_bytes(texts)
     hashes = np.sort(hash_words(listed, begins[:-1], np.diff(begins)))
     given, pairs = _Texts(_at(data), _at(starts), len(texts)), _whole(index)
     shares, (words, shared) = np.empty(len(texts)), np.empty((2, len(pairs)), np.int64)
-    _run("common_shares", given, hashes, len(hashes), shares)
-    _run("shared_words", given, pairs, len(pairs), words, shared)
+    _run("compare_words", given, hashes, len(hashes), pairs, len(pairs), shares, words, shared)
     return shares, words, shared
 
 

@@ -5,7 +5,7 @@ import torch
 from torch.nn.functional import normalize
 
 from freight.core.weightings import end_to_end
-from freight.transport.devices import add_states, scale_to_unit_length, vectors_on_device
+from freight.transport.devices import add_states, vectors_on_device
 
 pytestmark = pytest.mark.gpu
 
@@ -16,12 +16,21 @@ def random(*shape: int) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(0)).cuda()
 
 
-def test_directions_have_unit_length() -> None:
-    vectors = random(40, 3, 70)
-    vectors[2] = 0.0
-    unit = scale_to_unit_length(vectors)
-    torch.testing.assert_close(unit, normalize(vectors, dim=-1))
-    assert torch.equal(scale_to_unit_length(vectors[7:8]), unit[7:8])
+def test_cosines_are_those_of_torch() -> None:
+    points, others = random(90, 70), random(80, 70).flip(0)
+    points[3] = 0.0
+    first = torch.tensor([[0, 5, 7, 20], [5, 1, 13, 70]]).cuda()
+    second = torch.tensor([[40, 0, 9, 3], [3, 6, 20, 77]]).cuda()
+    hyp, ref = (points, first, 80), (others, second, 96)
+    made = vectors_on_device().cosines(hyp, ref)
+    assert made.shape == (4, 80, 96)
+    for k in range(4):
+        x, y = points[first[0, k] :][: first[1, k]], others[second[0, k] :][: second[1, k]]
+        expected = normalize(x, dim=-1) @ normalize(y, dim=-1).mT
+        torch.testing.assert_close(made[k, : len(x), : len(y)], expected, atol=2e-6, rtol=0)
+        assert not made[k, len(x) :].any()
+    alone = vectors_on_device().cosines((points, first[:, 3:], 80), (others, second[:, 3:], 96))
+    assert torch.equal(alone[0], made[3])
 
 
 def test_standardised_layers_are_those_of_torch() -> None:

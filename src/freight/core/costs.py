@@ -18,7 +18,7 @@ from torch.nn.functional import normalize
 
 from freight.core.types import Measures, NestedMeasures, Pairs
 from freight.errors import InvalidInput
-from freight.transport.devices import scale_to_unit_length
+from freight.transport.devices import has_kernels, vectors_on_device
 from freight.transport.solvers import solve
 from freight.transport.types import Array, Plans, Problem, fetch_array, send_to_device
 
@@ -34,6 +34,33 @@ MOST_CELLS = 2**29
 
 
 @dataclass(frozen=True, eq=False)
+class PackedRows:
+    """Rows of points, packed end to end: row k has `size[k]` of them, from `first[k]` on."""
+
+    points: Tensor  # (point, dim)
+    first: Array
+    size: Array
+    width: int
+
+    def __getitem__(self, which: slice) -> Self:
+        return replace(self, first=self.first[which], size=self.size[which])
+
+    @property
+    def on_device(self) -> tuple[Tensor, Tensor, int]:
+        """The points, where each row starts and its size (2, row) there, and the width."""
+        ranges = np.stack((self.first, self.size))
+        return self.points, send_to_device(ranges, self.points.device), self.width
+
+    @property
+    def padded(self) -> Tensor:
+        """The points (row, width, dim); what is past a size repeats the first."""
+        points, ranges, width = self.on_device
+        first, size = ranges[:, :, None]
+        step = torch.arange(width, device=points.device)
+        return points[first + torch.where(step < size, step, 0)]
+
+
+@dataclass(frozen=True, eq=False)
 class PointPairs(Pairs):
     """Pairs that compare points.
 
@@ -41,9 +68,15 @@ class PointPairs(Pairs):
     rows past the last pair are dummies, and they are cut here, before a cost sees anything.
     """
 
-    padded_points: tuple[Tensor, Tensor]  # (row, unit, dim)
+    sides: tuple[Tensor | PackedRows, Tensor | PackedRows]  # (row, unit, dim)
     spellings: tuple[Array, Array] | None = None
     """The ids of literal units (pair, unit), -1 for others; None where a side has no such unit."""
+
+    @property
+    def padded_points(self) -> tuple[Tensor, Tensor]:
+        """Of hyp and of ref, those of dummies included."""
+        hyp, ref = (side if isinstance(side, Tensor) else side.padded for side in self.sides)
+        return hyp, ref
 
     @property
     def points(self) -> tuple[Tensor, Tensor]:
@@ -53,12 +86,14 @@ class PointPairs(Pairs):
 
     def similarity(self) -> Tensor:
         """Cosine similarity, never outside -1 to 1; that of a zero vector is 0."""
-        hyp, ref = (
-            scale_to_unit_length(points) if points.is_cuda else normalize(points, dim=-1)
-            for points in self.padded_points
-        )
-        cosines = (hyp @ ref.mT)[: len(self.which)].clamp(-1.0, 1.0)
-        return self._compared(cosines, 1.0, 0.0)
+        hyp, ref = self.sides
+        if isinstance(hyp, PackedRows) and isinstance(ref, PackedRows) and has_kernels(hyp.points):
+            given = (side[: len(self.which)].on_device for side in (hyp, ref))
+            cosines = vectors_on_device().cosines(*given)
+        else:
+            hyp, ref = (normalize(points, dim=-1) for points in self.padded_points)
+            cosines = (hyp @ ref.mT)[: len(self.which)]
+        return self._compared(cosines.clamp(-1.0, 1.0), 1.0, 0.0)
 
     def squared_distances(self, dtype: torch.dtype | None = None) -> Tensor:
         """Squared Euclidean distance between the points, in this precision."""
@@ -69,7 +104,7 @@ class PointPairs(Pairs):
 
     def orthogonal(self) -> Self:
         """The same pairs, every point of hyp orthogonal to every point of ref."""
-        return replace(self, padded_points=_orthogonal(*self.padded_points), spellings=None)
+        return replace(self, sides=_orthogonal(*self.padded_points), spellings=None)
 
     def _compared(self, values: Tensor, equal: float, orthogonal: float | Tensor) -> Tensor:
         """The values, but for two literal units: they are equal, or they are orthogonal."""
@@ -136,7 +171,7 @@ def side_by_side(
             _gather(measures, index[which, side], widths[side], rows if fill else len(which))
             for side, measures in enumerate((hyp, ref))
         ]
-        points, weights, counts, units = zip(*sides, strict=True)
+        rows_of, weights, counts, units = zip(*sides, strict=True)
         pairs = PointPairs(
             which=which,
             hyp_weights=weights[0],
@@ -144,7 +179,7 @@ def side_by_side(
             hyp_sizes=counts[0],
             ref_sizes=counts[1],
             unknown=hyp.unknown[index[which, 0]],
-            padded_points=(points[0], points[1]),
+            sides=(rows_of[0], rows_of[1]),
             spellings=_spellings((hyp, ref), units),
         )
         if isinstance(hyp, NestedMeasures) and isinstance(ref, NestedMeasures):
@@ -189,8 +224,8 @@ def _rounded_up(sizes: Array, step: int) -> Array:
 
 def _gather(
     measures: Measures, texts: Array, width: int, rows: int
-) -> tuple[torch.Tensor, Array, Array, Array]:
-    """Points (rows, width, dim), masses and sizes of these texts, and which units those are.
+) -> tuple[PackedRows, Array, Array, Array]:
+    """Points of so many rows, masses and sizes of these texts, and which units those are.
 
     What is past a size repeats.
     """
@@ -200,15 +235,8 @@ def _gather(
     units = np.where(inside, first[:, None] + np.arange(width), first[:, None])
     ranges = np.zeros((2, rows), np.int64)
     ranges[:, : len(units)] = first, size
-    points = measures.points[_spread(send_to_device(ranges, measures.points.device), width)]
-    return points, np.where(inside, measures.weights[units], 0.0), size, units
-
-
-def _spread(ranges: Tensor, width: int) -> Tensor:
-    """The same units out of where each row starts and its size (2, row): few numbers to copy."""
-    first, size = ranges[:, :, None]
-    step = torch.arange(width, device=ranges.device)
-    return first + torch.where(step < size, step, 0)
+    packed = PackedRows(measures.points, ranges[0], ranges[1], width)
+    return packed, np.where(inside, measures.weights[units], 0.0), size, units
 
 
 def _spellings(

@@ -314,9 +314,7 @@ def _mixed(batches: Iterable[_SameSize], weights: Array) -> _Settled:
     single precision would move points back and forth where units are close.
     """
 
-    def match(
-        same: _SameSize,
-    ) -> tuple[_SameSize, torch.Tensor, Future[tuple[Array, Array, Array]]]:
+    def match(same: _SameSize) -> tuple[_SameSize, torch.Tensor, Future[tuple[Array, ...]]]:
         flat = same.layers.flatten(1, 2).double()
         gram = fetch_array(flat @ flat.mT)
         return same, flat, worker.submit(sparse_coefficients, gram, weights[same.units])
@@ -327,8 +325,8 @@ def _mixed(batches: Iterable[_SameSize], weights: Array) -> _Settled:
             (count, size), length = same.units.shape, flat.shape[1]
             shares = flat.new_zeros((count, size * length + 1))
             shares.scatter_(1, *(send_to_device(x, flat.device) for x in (places, values)))
-            shares = shares[:, :-1].reshape(count, size, length)
-            yield same, ((shares @ flat).float(), settled)
+            dense = shares[:, :-1].reshape(count, size, length)
+            yield same, ((dense @ flat).float(), settled)
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,8 @@ def pair_flags(
         for place in np.intersect1d(np.flatnonzero(doubtful), index[:, 1]):
             unread[place] = not _is_read(texts[place], languages)
     for k in np.flatnonzero(unlike | unread[index[:, 1]]):
-        if flags := language_flags(*(texts[place] for place in index[k]), languages):
+        hyp, ref = (texts[place] for place in index[k])
+        if flags := language_flags(hyp, ref, languages):
             yield int(k), flags
 
 

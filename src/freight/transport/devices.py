@@ -11,7 +11,6 @@ from threading import RLock
 from typing import Any, ParamSpec, TypeVar
 
 import torch
-from torch.nn.functional import normalize
 
 from freight.kernels import spare_threads, work_alone
 from freight.transport.types import Array, Plans, fetch_array, send_to_device
@@ -82,14 +81,6 @@ def has_kernels(vectors: torch.Tensor) -> bool:
     """Whether the kernels for vectors take these: float32 on a GPU, without gradients."""
     plain = vectors.dtype == torch.float32 and not vectors.requires_grad
     return vectors.is_cuda and plain and vectors_on_device() is not None
-
-
-def scale_to_unit_length(vectors: torch.Tensor) -> torch.Tensor:
-    """Vectors (..., dim) divided by their length; a zero vector stays as it is."""
-    if has_kernels(vectors):
-        unit: torch.Tensor = vectors_on_device().directions(vectors)
-        return unit
-    return normalize(vectors, dim=-1)
 
 
 def add_states(

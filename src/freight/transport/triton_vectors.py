@@ -1,8 +1,8 @@
 """Vectors on a GPU as Triton kernels: each is read once and written once.
 
-One program per vector, so that its bits depend on nothing else. Chains of elementwise operations
-would read and write them ten times, which takes as long as the encoder itself where a metric keeps
-several layers.
+One program per vector or pair of texts, so that its bits depend on nothing else. Chains of
+elementwise operations would read and write them ten times, which takes as long as the encoder
+itself where a metric keeps several layers.
 """
 
 from typing import Any
@@ -12,18 +12,29 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+_Rows = tuple[Tensor, Tensor, int]
+
 SHORTEST = 1e-12
 """What the length of a shorter vector counts as; also that of `torch.nn.functional.normalize`."""
 
 
-def directions(vectors: Tensor) -> Tensor:
-    """The vectors (..., dim) of float32 scaled to unit length."""
-    given = vectors.contiguous()
-    out = torch.empty_like(given)
-    dim = given.shape[-1]
-    kernel: Any = _directions_kernel
-    with torch.cuda.device(given.device):
-        kernel[(given.numel() // dim,)](given, out, dim, SHORTEST, triton.next_power_of_2(dim))
+def cosines(hyp: _Rows, ref: _Rows) -> Tensor:
+    """Cosines (row, unit, unit) of points of float32 that are packed, 0 for a zero vector.
+
+    A side has its points, where each row starts and how many points it has, and the width. Nothing
+    is gathered: one program per row and tile reads the points where they lie.
+    """
+    (points, ranges, width), (others, other_ranges, other_width) = hyp, ref
+    rows, dim = ranges.shape[1], points.shape[1]
+    out = points.new_empty((rows, width, other_width))
+    tile = [max(16, min(64, triton.next_power_of_2(size))) for size in (width, other_width)]
+    grid = rows, triton.cdiv(width, tile[0]), triton.cdiv(other_width, tile[1])
+    kernel: Any = _cosines_kernel
+    with torch.cuda.device(points.device):
+        kernel[grid](
+            points.contiguous(), others.contiguous(), ranges, other_ranges, out,
+            rows, width, other_width, SHORTEST, dim, *tile, 32,
+        )  # fmt: skip
     return out
 
 
@@ -57,12 +68,31 @@ def scatter_states(store: Tensor, states: Tensor, target: Tensor, position: Tens
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _directions_kernel(vectors, out, dim, shortest, WIDTH: tl.constexpr):  # type: ignore[no-untyped-def]
-    row = tl.program_id(0).to(tl.int64) * dim
-    d = tl.arange(0, WIDTH)
-    x = tl.load(vectors + row + d, mask=d < dim, other=0.0)
-    length = tl.sqrt(tl.sum(x * x, axis=0))
-    tl.store(out + row + d, x / tl.maximum(length, shortest), mask=d < dim)
+def _cosines_kernel(  # type: ignore[no-untyped-def]
+    hyp, ref, hyp_ranges, ref_ranges, out, rows, width, other_width, shortest,
+    dim: tl.constexpr, N: tl.constexpr, M: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64)
+    i = tl.program_id(1) * N + tl.arange(0, N)
+    j = tl.program_id(2) * M + tl.arange(0, M)
+    d = tl.arange(0, K)
+    hyp_first, hyp_size = tl.load(hyp_ranges + row), tl.load(hyp_ranges + rows + row)
+    ref_first, ref_size = tl.load(ref_ranges + row), tl.load(ref_ranges + rows + row)
+    hyp_at = hyp + (hyp_first + i)[:, None] * dim + d[None, :]
+    ref_at = ref + (ref_first + j)[:, None] * dim + d[None, :]
+    products = tl.zeros((N, M), tl.float32)
+    hyp_squares, ref_squares = tl.zeros((N,), tl.float32), tl.zeros((M,), tl.float32)
+    for start in range(0, dim, K):
+        inside = (start + d < dim)[None, :]
+        x = tl.load(hyp_at + start, mask=(i < hyp_size)[:, None] & inside, other=0.0)
+        y = tl.load(ref_at + start, mask=(j < ref_size)[:, None] & inside, other=0.0)
+        products = tl.dot(x, tl.trans(y), products, input_precision="tf32x3")
+        hyp_squares += tl.sum(x * x, axis=1)
+        ref_squares += tl.sum(y * y, axis=1)
+    products /= tl.maximum(tl.sqrt(hyp_squares), shortest)[:, None]
+    products /= tl.maximum(tl.sqrt(ref_squares), shortest)[None, :]
+    at = (row * width + i)[:, None] * other_width + j[None, :]
+    tl.store(out + at, products, mask=(i < width)[:, None] & (j < other_width)[None, :])
 
 
 @triton.jit  # type: ignore[untyped-decorator]
