@@ -86,10 +86,9 @@ class PointPairs(Pairs):
 
     def similarity(self) -> Tensor:
         """Cosine similarity, never outside -1 to 1; that of a zero vector is 0."""
-        hyp, ref = self.sides
-        if isinstance(hyp, PackedRows) and isinstance(ref, PackedRows) and has_kernels(hyp.points):
-            given = (side[: len(self.which)].on_device for side in (hyp, ref))
-            cosines = vectors_on_device().cosines(*given)
+        packed = [side[: len(self.which)] for side in self.sides if isinstance(side, PackedRows)]
+        if len(packed) == 2 and packed[0].points.is_cuda and has_kernels(packed[0].points):
+            cosines = vectors_on_device().cosines(*(side.on_device for side in packed))
         else:
             hyp, ref = (normalize(points, dim=-1) for points in self.padded_points)
             cosines = (hyp @ ref.mT)[: len(self.which)]
