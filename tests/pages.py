@@ -97,14 +97,17 @@ def browser(chromium_address: str) -> Iterator[Any]:
         connection.close()
 
 
-OpenPage = Callable[[str], tuple[str, str]]
+OpenPage = Callable[..., tuple[str, str]]
 
 
 @pytest.fixture
 def open_page(browser: Any, tmp_path: Path) -> OpenPage:
-    """Opens a page given as HTML; returns its document once loaded, and the console's messages."""
+    """Opens a page given as HTML; returns its document once loaded, and the console's messages.
 
-    def open_html(html: str) -> tuple[str, str]:
+    With a selector it waits until there is such an element.
+    """
+
+    def open_html(html: str, awaited: str = "") -> tuple[str, str]:
         file = tmp_path / "opened page.html"
         file.write_text(html, encoding="utf-8")
         context = browser.new_context()
@@ -114,6 +117,8 @@ def open_page(browser: Any, tmp_path: Path) -> OpenPage:
         page.on("console", lambda message: messages.append(message.text))
         page.on("pageerror", lambda error: messages.append(str(error)))
         page.goto(file.as_uri())
+        if awaited:
+            page.wait_for_selector(awaited, state="attached")
         document: str = page.content()
         context.close()
         file.unlink()

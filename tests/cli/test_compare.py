@@ -2,6 +2,7 @@
 
 import json
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,18 @@ def test_the_chosen_test() -> None:
     assert PairedTestOptions(paired_ar=True, paired_ar_n=7).chosen() == ("ar", 7)
     with pytest.raises(InvalidInput, match="--paired-ar-n is for --paired-ar; give that too"):
         PairedTestOptions(paired_bs=True, paired_ar_n=7).chosen()
+
+
+def test_a_page_has_a_title_the_files_and_the_day(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["ref.txt", *SYSTEMS, "-m", "chrf", "--title", "Best & worst"]
+    assert run(monkeypatch, "compare", *arguments, "-o", "page.html") == 0
+    page = (folder / "page.html").read_text("utf-8")
+    assert "<h1>Best &amp; worst</h1>" in page
+    today = datetime.now().date()
+    day = f"{today.day} {today:%B %Y}"
+    assert f"systems/best.txt, systems/worse.txt, ref.txt · {day}" in page
+    capsys.readouterr()
+    assert run(monkeypatch, "compare", *arguments) == 2
+    assert "--title is the heading of a page; give -o page.html too" in capsys.readouterr().err

@@ -1,5 +1,7 @@
 """The page of a corpus, as a file and in a real browser."""
 
+import base64
+import gzip
 import json
 import re
 from collections import Counter
@@ -14,9 +16,10 @@ import freight
 from freight.core.flags import Flag
 from freight.core.result import Column, Result
 from freight.core.scorers import Refs
+from freight.data.corpus import RowOrigins
 from freight.errors import InvalidInput
 from freight.report.corpus import ScoredCorpus, corpus_page, page, write_corpus_report
-from freight.report.segments import extreme_rows, listed_rows
+from freight.report.segments import bucket_edges, extreme_rows, listed_rows, pair_differences
 from pages import Elements, OpenPage
 
 HOSTILE = (
@@ -67,15 +70,26 @@ def acted(open_page: OpenPage, made: str, acts: str) -> tuple[dict[str, Any], st
         field.value = value;
         field.dispatchEvent(new Event("input", {{ bubbles: true }}));
       }};
+      const choose = (name, value) => {{
+        const field = document.querySelector(`.pair [name=${{name}}]`);
+        field.value = value;
+        field.dispatchEvent(new Event("input", {{ bubbles: true }}));
+      }};
       const out = {{}};
-      {acts}
-      out.fetched = performance.getEntriesByType("resource").map((one) => one.name);
-      const note = document.createElement("pre");
-      note.id = "out";
-      note.textContent = JSON.stringify(out);
-      document.body.append(note);
+      const finish = () => {{
+        out.fetched = performance.getEntriesByType("resource").map((one) => one.name);
+        const note = document.createElement("pre");
+        note.id = "out";
+        note.textContent = JSON.stringify(out);
+        document.body.append(note);
+      }};
+      (async () => {{
+        await drawn;
+        {acts}
+      }})().finally(finish);
     </script></body>"""
-    found, messages = open_page(POLICY.sub("", made).replace("</body>", script))
+    page = POLICY.sub("", made).replace("</body>", script)
+    found, messages = open_page(page, "#out")
     assert messages == ""
     kept = re.search(r'<pre id="out">(.*?)</pre>', found, re.DOTALL)
     assert kept
@@ -145,10 +159,14 @@ def test_explanations_open_on_demand(open_page: OpenPage) -> None:
       const key = document.querySelector("details[data-key]");
       key.open = true;
       key.dispatchEvent(new Event("toggle"));
+      await explanation("");
       out.opened = [key.querySelectorAll(".explanation .fx").length, key.textContent];
-      const row = key.dataset.key.split(":")[1];
-      const opener = all("table.paged .opener")[+row];
+      const segmentOf = (one) => Math.floor(one.dataset.key.split(":")[1] / 2);
+      const segment = segmentOf(key);
+      out.explained = all("details[data-key]").filter((one) => segmentOf(one) === segment).length;
+      const opener = all("table.paged .opener")[segment];
       opener.click();
+      await explanation("");
       out.row = all("table.paged .opened .explanation").length;
       out.expanded = opener.getAttribute("aria-expanded");
       opener.click();
@@ -160,18 +178,108 @@ def test_explanations_open_on_demand(open_page: OpenPage) -> None:
     count, text = out["opened"]
     assert count == 1
     assert "lazy-emd" in text
-    assert (out["row"], out["expanded"], out["closed"]) == (1, "true", 0)
+    assert (out["row"], out["expanded"], out["closed"]) == (out["explained"], "true", 0)
     assert out["without"] == 4  # bleu's
 
 
-def test_systems_are_filtered_and_empty_texts_named(open_page: OpenPage) -> None:
+def test_two_systems_are_compared(open_page: OpenPage) -> None:
     acts = """
-      typed("system", "1");
-      out.systems = [...new Set(texts("table.paged tbody td:nth-child(2)"))];
-      out.nothing = texts("table.paged tbody em");
+      const beats = (k) => [...all(".differences table.compared")[k].querySelectorAll(".opener")]
+        .map((one) => one.textContent);
+      const look = () => [texts(".summary")[0], texts(".beats"), beats(0), beats(1)];
+      out.heads = texts("table.paged thead button");
+      out.rows = texts("table.paged tbody .opener");
+      out.cells = texts("table.paged tbody tr:first-child .number");
+      out.row = texts("table.paged tbody tr:nth-child(3) :is(dt, dd)");
+      out.first = look();
+      out.bars = all(".drawn rect").map((bar) => +bar.getAttribute("height")).filter((x) => x > 0);
+      choose("first", "1");
+      out.turned = look();
+      choose("metric", "1");
+      out.bleu = texts("table.paged tbody tr:first-child .number");
     """
     out, _ = acted(open_page, scored(HYPS, BOTH, SYSTEMS), acts)
-    assert out == {"systems": ["beryl"], "nothing": ["(empty)"]}
+    result = freight.load("lazy-emd", encoder="hashed").score(HYPS, BOTH)
+    amber, beryl = result["objective"][::2], result["objective"][1::2]
+    assert out["heads"] == ["segment", "amber", "beryl", "amber better by", "reference and outputs"]
+    assert out["rows"] == [str(k + 1) for k in range(len(REFS))]
+    gap = beryl[0] - amber[0]  # lower is better
+    assert out["cells"] == [f"{amber[0]:.3f}", f"{beryl[0]:.3f}", f"+{gap:.3f}"]
+    names = [text.split(" ")[0] for text in out["row"][::2]]
+    assert names == ["reference", "amber", "beryl"]
+    assert out["row"][1::2][:2] == [REFS[2], GOOD[2]]
+    assert out["row"][5].startswith("(empty)")
+    summary, heads, better, worse = out["first"]
+    counts = int((amber < beryl - 1e-9).sum()), int((amber > beryl + 1e-9).sum())
+    assert summary.startswith(f"Of 6 segments amber scores better in {counts[0]}, beryl in")
+    assert heads[0] == "Where amber beats beryl most"
+    assert better == [str(k + 1) for k in np.argsort(amber - beryl)[:2]]
+    assert len(worse) == min(counts[1], 2)
+    assert out["bars"]
+    turned, heads, *lists = out["turned"]
+    assert turned.startswith(f"Of 6 segments beryl scores better in {counts[1]}, amber in")
+    assert heads[1] == "Where amber beats beryl most"
+    assert lists == [worse, better]
+    assert out["bleu"][0] != out["cells"][1]
+
+
+def test_errors_are_marked_where_systems_differ_most(open_page: OpenPage) -> None:
+    hyps = ["Take 10 mg a day.", "Take 100 mg a day.", "We went home.", "We went home early."]
+    refs = ["Take 100 mg a day."] * 2 + ["We went home early."] * 2
+    metric = freight.load("lazy-emd", encoder="hashed")
+    names = ["amber", "beryl"] * 2
+    made = page([metric.score(hyps, refs)], hyps, refs, names, [metric], 1, title="Doses 🦖")
+    out, _ = acted(
+        open_page,
+        made,
+        """
+      out.title = [document.title, texts("h1")[0]];
+      out.marked = all(".differences .compared .fx-w").map((x) => [x.className, x.textContent]);
+      out.hint = texts(".differences .hint")[0];
+    """,
+    )
+    assert out["title"] == ["Doses 🦖", "Doses 🦖"]
+    assert out["marked"] == [["fx-w fx-major", "10"]]
+    assert "Error spans are marked in 2 outputs" in out["hint"]
+
+
+def test_differences_of_systems_that_share_some_inputs() -> None:
+    names = ("a", "b", "c")
+    origins = RowOrigins(names, np.array([0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 1, 2, 5]))
+    scores = np.array([0.1, 0.5, 0.9, 0.6, 0.2, 0.7])
+    p_values = np.full((3, 3), 0.25)
+    one, lacking, _ = pair_differences(scores, True, origins, p_values, 5)
+    assert (one.systems, one.count, one.better, one.worse) == ((0, 1), 2, 1, 1)
+    assert (one.first, one.second) == ((2,), (1,))
+    assert one.mean == pytest.approx((0.7 - 0.1) / 2)
+    assert sum(one.histogram) == 2
+    assert one.histogram[-1] == 1  # the largest difference is at the end
+    assert (lacking.systems, lacking.count, lacking.mean) == ((0, 2), 0, None)
+    falling = pair_differences(scores, False, origins, p_values, 5)[0]
+    assert (falling.first, falling.second) == ((1,), (2,))
+    equal = pair_differences(np.ones(6), True, origins, p_values, 5)[0]
+    assert (equal.better, equal.worse, equal.first, equal.second) == (0, 0, (), ())
+
+
+def test_lengths_are_cut_at_round_numbers() -> None:
+    lengths = np.arange(5, 205).astype(float)
+    assert bucket_edges(lengths) == [5, 40, 80, 120, 160, 205]
+    assert bucket_edges(np.full(100, 7.0)) == [7, 8]
+    assert bucket_edges(np.array([3.0, 90.0])) == [3, 91]
+
+
+def test_scores_by_length_are_those_of_the_segments() -> None:
+    refs = ["word " * 3] * 40 + ["word " * 30] * 40
+    hyps = ["word " * 3] * 40 + ["other " * 30] * 40
+    metric = freight.load("chrf")
+    texts = hyps * 2, refs * 2
+    made = page([metric.score(*texts)], *texts, ["a"] * 80 + ["b"] * 80)
+    columns = re.findall(r"<button[^>]*>(\d[^<]*)</button>", made)
+    assert columns == ["15–19 (40)", "150–150 (40)"]
+    table = made[made.index('id="buckets"') :]
+    values = re.findall(r'data-value="([^"]*)"', table[: table.index("</table>")])
+    low = metric.score(["other " * 30], ["word " * 30]).system["score"]
+    assert [float(value) for value in values] == pytest.approx([100, low] * 2)
 
 
 def test_hostile_texts_stay_texts(open_page: OpenPage) -> None:
@@ -182,16 +290,17 @@ def test_hostile_texts_stay_texts(open_page: OpenPage) -> None:
     acts = """
       all("details").forEach((one) => { one.open = true; one.dispatchEvent(new Event("toggle")); });
       all(".opener").forEach((one) => one.click());
+      await explanation("");
       out.scripts = all("script").length;
       out.images = all("img").length;
       out.title = document.title;
-      out.hyp = document.querySelector("table.paged .opened dd").textContent;
+      out.hyp = texts("table.paged tbody dl dd")[1];
     """
     made = scored(wild, refs[1], names[1])
     out, _ = acted(open_page, made, acts)
     assert out["images"] == 0
     assert out["scripts"] == 4  # the page's, two of data, and this test's
-    assert out["title"] == "Scores of a corpus"
+    assert out["title"] == "Systems compared"
     assert out["hyp"] == wild[0]
     counts = [
         Counter({k: n for k, n in Elements(one).names.items() if k not in DRAWING})
@@ -230,7 +339,7 @@ def test_of_many_rows_a_sample_is_listed() -> None:
     made = corpus_page(toy_corpus(1000), most_rows=100)
     embedded = re.search(r'id="rows">(.*?)</script>', made, re.DOTALL)
     assert embedded
-    count = len(json.loads(embedded[1])["rows"])
+    count = len(json.loads(gzip.decompress(base64.b64decode(embedded[1])))["rows"])
     assert 100 < count <= 120
     assert f"Only {count} of 1,000 segments are listed" in Elements(made).text
 

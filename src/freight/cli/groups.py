@@ -194,6 +194,15 @@ class PrintOptions:
         int,
         typer.Option(min=0, metavar="N", help="Explain the N worst and N best segments on a page."),
     ] = 10
+    title: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The heading of a page, -o page.html.")
+    ] = None
+
+    def page_title(self, outputs: Sequence[str]) -> str:
+        """The heading of the pages among the outputs; refused where there is no page."""
+        if self.title is not None and not any(one.endswith((".html", ".htm")) for one in outputs):
+            raise InvalidInput("--title is the heading of a page; give -o page.html too")
+        return self.title or ""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import date
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -167,6 +168,7 @@ class Outputs:
     as_json: bool = False
     explain: int = 10
     escape: bool = False
+    title: str = ""
     wmt: WmtTask | None = None
     wmt_folder: Path = Path()
 
@@ -185,7 +187,8 @@ class Outputs:
 
             for path in pages:
                 check_page(path)
-        return cls(tables, pages, printing.as_json, printing.explain, printing.escape)
+        title = printing.page_title(paths)
+        return cls(tables, pages, printing.as_json, printing.explain, printing.escape, title)
 
     @property
     def need_segments(self) -> bool:
@@ -215,6 +218,7 @@ def score_command(
     with sacrebleu, freight score REF -i A B ... does the same.
     """
     outputs = output.output or []
+    printing.page_title(outputs)
     presentation = Presentation.of(output.form, printing, intervals, tests)
     hyps, refs = files.sides()
     choice = MetricChoice(metrics.names, settings, encoder)
@@ -361,7 +365,17 @@ def _write_pages(
 
     columns = [one.columns for one in requested]
     known = summary.rankings
-    scored = ScoredCorpus(summary.results, corpus, corpus.places, metrics, columns, known)
+    scored = ScoredCorpus(
+        summary.results,
+        corpus,
+        corpus.places,
+        metrics,
+        columns,
+        known,
+        outputs.title,
+        [name for name, _ in corpus.files],
+        f"{date.today().day} {date.today():%B %Y}",
+    )
     for path in outputs.pages:
         write_corpus_report(scored, path, outputs.explain)
 

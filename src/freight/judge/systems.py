@@ -64,7 +64,7 @@ def rank_systems(
     p_values = np.full((len(result.columns), len(rows), len(rows)), np.nan)
     common = np.diag([len(index) for index in rows])
     for i, j in zip(*np.triu_indices(len(rows), 1), strict=True):
-        first, second = _common_rows(origins, rows[i], rows[j])
+        first, second = common_rows(origins, rows[i], rows[j])
         common[i, j] = common[j, i] = len(first)
         if len(first) > 1:
             sides = result.only(first), result.only(second)
@@ -130,7 +130,7 @@ def compare_with_baseline(
     scores = [system_scores(result.only(index), drawn, seed) for index in rows]
     p_values = np.full((len(result.columns), len(rows)), np.nan)
     for k, index in enumerate(rows[1:], 1):
-        first, second = _common_rows(origins, rows[0], index)
+        first, second = common_rows(origins, rows[0], index)
         if len(first) > 1:
             pair = result.only(first), result.only(second)
             p_values[:, k] = _DIFFERENCES[test](*pair, count, seed).p_values(np.abs)
@@ -221,7 +221,7 @@ def _signed(result: Result, scores: Array, null: Array) -> PairedDifferences:
 _DIFFERENCES = {"bs": bootstrap_differences, "ar": permuted_differences}
 
 
-def _common_rows(origins: RowOrigins, one: Array, other: Array) -> tuple[Array, Array]:
+def common_rows(origins: RowOrigins, one: Array, other: Array) -> tuple[Array, Array]:
     """The rows of two systems that are for the same inputs, in the same order."""
     sides = origins.segments[one], origins.segments[other]
     _, first, second = np.intersect1d(*sides, assume_unique=True, return_indices=True)

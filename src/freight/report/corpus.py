@@ -1,11 +1,17 @@
-"""The page of a scored corpus: systems compared, worst and best segments, length, every segment."""
+"""The page of a scored corpus: its scores, worst and best segments, length, every segment.
+
+Of several systems it also shows where they differ: intervals, significance, a histogram of the
+differences of any two, the segments where one beats the other, scores by length of the reference.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,13 +30,17 @@ from freight.report.segments import (
     MOST_ROWS,
     Extremes,
     ListedTexts,
+    PairDifferences,
+    bucket_edges,
     explain_rows,
     extreme_rows,
     flag_counts,
     listed_rows,
+    listing,
+    marked_errors,
+    packed_json,
+    pair_differences,
     read_texts,
-    rows_json,
-    script_json,
     show_extremes,
 )
 from freight.report.tables import Cell, Row, describe_lead, rank_cells
@@ -45,7 +55,8 @@ class ScoredCorpus:
     to show of each metric, by default all; the first is ranked and drawn. `metrics`, if given,
     explain the scores of the worst and the best segments; one that is not `Explainable` is shown
     without explanations. `known` are comparisons of systems, one
-    list per metric, if they have been made already.
+    list per metric, if they have been made already. `title`, `files` and the day that it was
+    `made` head the page, where they are given.
     """
 
     results: Sequence[Result]
@@ -54,6 +65,9 @@ class ScoredCorpus:
     metrics: Sequence[Scorer] = ()
     columns: Sequence[tuple[str, ...]] = ()
     known: Sequence[Sequence[SystemRanking]] = ()
+    title: str = ""
+    files: Sequence[str] = ()
+    made: str = ""
 
     def __len__(self) -> int:
         return len(self.results[0])
@@ -108,15 +122,17 @@ def page(
     systems: Sequence[str] | None = None,
     metrics: Sequence[Scorer] = (),
     explain: int = 10,
+    title: str = "",
 ) -> str:
     """The page of a scored corpus as HTML.
 
     `systems` names the system of each hypothesis; the k-th rows of all systems are for the same
     input. If the `metrics` themselves are given, the scores of the `explain` worst and best
-    segments by each metric are explained.
+    segments by each metric are explained, and errors are marked where two systems differ most.
     """
     places = None if systems is None else RowOrigins.of_rows({"system": name} for name in systems)
-    return corpus_page(ScoredCorpus(results, pair_up(hyps, refs), places, metrics), explain)
+    segments = pair_up(hyps, refs)
+    return corpus_page(ScoredCorpus(results, segments, places, metrics, title=title), explain)
 
 
 def write_corpus_report(scored: ScoredCorpus, path: Path, explain: int = 10) -> None:
@@ -131,22 +147,36 @@ def corpus_page(scored: ScoredCorpus, explain: int = 10, most_rows: int = MOST_R
         extreme_rows(scores, scored.higher(k, scored.shown[k][0]), explain)
         for k, scores in enumerate(scored.scores)
     ]
-    explained_rows = {row for both in extremes for side in both for row in side}
-    rows = listed_rows(len(scored), explained_rows, most_rows)
+    differences = _differences(scored, explain)
+    compared = len(differences) > 0
+    several = scored.places if compared else None
+    rows = listed_rows(len(scored), _shown_rows(scored, extremes, differences), most_rows, several)
     listed = read_texts(scored.segments, scored.results, rows)
     fragments: dict[str, str] = {}
     columns, table = _system_table(scored)
+    errors, unmarked = _errors(scored, differences, listed)
+    data = {
+        **listing(listed, scored.scores, scored.results, scored.places),
+        "labels": [labels[0] for labels in scored.labels],
+        "pairs": [[pair.record for pair in pairs] for pairs in differences],
+        "errors": errors,
+    }
     return render(
         "corpus.html",
-        title="Scores of a corpus",
+        title=scored.title or ("Systems compared" if compared else "Scores of a corpus"),
         fragment_style=fragment_style(),
         lead=_lead(scored),
+        sources=_sources(scored),
         facts=_facts(scored),
         columns=columns,
         table=table,
-        compared=len(scored.rankings) > 0,
+        compared=compared,
+        intervals=list(_intervals(scored)),
         p_values=list(_p_values(scored)),
         notes=list(_notes(scored)),
+        unmarked=unmarked,
+        marked=max(map(len, errors), default=0),
+        buckets=list(_buckets(scored, listed)),
         histograms=list(_histograms(scored)),
         extremes=list(_extremes(scored, extremes, listed, fragments)),
         length_columns=list(_lengths(listed, 0)),
@@ -155,13 +185,59 @@ def corpus_page(scored: ScoredCorpus, explain: int = 10, most_rows: int = MOST_R
         flags=flag_counts(scored.results),
         names=[result.name for result in scored.results],
         heads=[labels[0] for labels in scored.labels],
-        listed=len(rows),
-        count=len(scored),
+        listed=len(data["rows"]),
+        count=len(scored) if several is None else len(np.unique(several.segments)),
         systems=scored.places.names if scored.places else (),
-        rows=rows_json(listed, scored.scores, scored.results, scored.places),
-        explanations=script_json(fragments),
+        rows=packed_json(data),
+        explanations=packed_json(fragments),
         signatures=[result.signature for result in scored.results],
     )
+
+
+def _differences(scored: ScoredCorpus, most: int) -> list[list[PairDifferences]]:
+    """By metric, how every two systems differ; empty where there is one system."""
+    if scored.places is None:
+        return []
+    return [
+        pair_differences(
+            scored.scores[k], several[0].higher, scored.places, several[0].p_values, most
+        )
+        for k, several in enumerate(scored.rankings)
+    ]
+
+
+def _shown_rows(
+    scored: ScoredCorpus,
+    extremes: Sequence[tuple[list[int], list[int]]],
+    differences: Sequence[Sequence[PairDifferences]],
+) -> set[int]:
+    """The rows that have to be listed, however many others there are."""
+    rows = {row for both in extremes for side in both for row in side}
+    if scored.places is not None and differences:
+        every = (pair for pairs in differences for pair in pairs)
+        wanted = [*{segment for pair in every for segment in (*pair.first, *pair.second)}]
+        rows.update(np.flatnonzero(np.isin(scored.places.segments, wanted)).tolist())
+    return rows
+
+
+def _errors(
+    scored: ScoredCorpus, differences: Sequence[Sequence[PairDifferences]], listed: ListedTexts
+) -> tuple[list[dict[int, list[Any]]], str]:
+    """By metric and row the errors to mark, and why some metrics mark none."""
+    errors, reasons = [], []
+    for k, pairs in enumerate(differences):
+        metric = scored.metrics[k] if scored.metrics else None
+        if scored.places is not None:
+            column = scored.shown[k][0]
+            marked, reason = marked_errors(metric, column, listed.texts, pairs, scored.places)
+            errors.append(marked)
+            reasons.append(reason)
+    return errors, " ".join(dict.fromkeys(filter(None, reasons)))
+
+
+def _sources(scored: ScoredCorpus) -> str:
+    """The files that were scored, and when."""
+    return " · ".join(filter(None, (", ".join(scored.files), scored.made)))
 
 
 def _facts(scored: ScoredCorpus) -> list[str]:
@@ -220,6 +296,56 @@ def _p_values(scored: ScoredCorpus) -> Iterator[tuple[str, str]]:
         p = several[0].p_values[np.ix_(order, order)]
         title = f"one-sided p-values, row better than column, {label}"
         yield label, plots.significances(p, [names[k] for k in order], title)
+
+
+def _intervals(scored: ScoredCorpus) -> Iterator[str]:
+    """The systems' scores by each metric with their confidence intervals, the best on top."""
+    for k, several in enumerate(scored.rankings):
+        ranking = several[0]
+        order = ranking.order
+        scores = [ranking.scores[n] for n in order]
+        values, low, high = np.array([(x.value, x.low, x.high) for x in scores]).T
+        ends = np.array([values, low, high])
+        ends = ends[np.isfinite(ends)]
+        if not len(ends):
+            continue
+        room = 0.06 * float(np.ptp(ends)) or 0.01
+        limits = float(ends.min()) - room, float(ends.max()) + room
+        names = [ranking.names[n] for n in order]
+        yield plots.intervals(names, values, low, high, scored.labels[k][0], limits)
+
+
+def _buckets(
+    scored: ScoredCorpus, listed: ListedTexts
+) -> Iterator[tuple[str, list[str], list[Row]]]:
+    """By metric, the systems' scores in segments with references of about the same length."""
+    places = scored.places
+    if places is None:
+        return
+    for k, several in enumerate(scored.rankings):
+        # All outputs of a segment are in one bucket, whichever references their scores come from.
+        per_segment = np.bincount(places.segments, listed.ref_lengths[k])
+        lengths = (per_segment / np.bincount(places.segments))[places.segments]
+        result, column = scored.results[k], several[0].column
+        columns, cells = [], []
+        for low, high in pairwise(bucket_edges(lengths)):
+            inside = (lengths >= low) & (lengths < high)
+            if not inside.any():
+                continue
+            rows = [np.flatnonzero(inside & (places.systems == n)) for n in several[0].order]
+            count = len(np.unique(places.segments[inside]))
+            columns.append(f"{low:,}–{high - 1:,} ({count:,})")
+            cells.append(
+                [
+                    _cell(system_scores(result.only(some))[column]) if len(some) else Cell(np.nan)
+                    for some in rows
+                ]
+            )
+        names = [several[0].names[n] for n in several[0].order]
+        by_system = [list(row) for row in zip(*cells, strict=True)]
+        signs = np.full(len(columns), 1.0 if several[0].higher else -1.0)
+        ranked = [Row(*pair) for pair in zip(names, rank_cells(by_system, signs), strict=True)]
+        yield scored.labels[k][0], columns, ranked
 
 
 def _notes(scored: ScoredCorpus) -> Iterator[str]:
