@@ -140,5 +140,5 @@ def test_a_page_has_a_title_the_files_and_the_day(
     day = f"{today.day} {today:%B %Y}"
     assert f"systems/best.txt, systems/worse.txt, ref.txt · {day}" in page
     capsys.readouterr()
-    assert run(monkeypatch, "compare", *arguments) == 2
+    assert run(monkeypatch, "compare", *arguments) == 1
     assert "--title is the heading of a page; give -o page.html too" in capsys.readouterr().err

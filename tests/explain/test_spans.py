@@ -11,7 +11,7 @@ import freight
 from freight.cli import app
 from freight.data.judgement_files import read_annotations
 from freight.errors import InvalidInput
-from freight.explain.spans import ErrorSpan, json_lines, tab_separated
+from freight.explain.spans import ErrorSpan, SegmentErrors, json_lines, tab_separated
 
 
 @pytest.fixture(scope="module")
@@ -73,15 +73,20 @@ def test_words_that_both_have_are_no_errors(metric: Any) -> None:
 
 def test_the_forms_that_spans_are_written_in() -> None:
     span = ErrorSpan("hyp", 5, 7, "major", "wrong", "10")
-    assert list(tab_separated([("1", "a", [span]), ("2", "a", [])])) == [
+    errors = [SegmentErrors("1", "a", 1, [span]), SegmentErrors("2", "a", 2, [])]
+    assert list(tab_separated(errors)) == [
         "segment\tsystem\tstart\tend\tseverity\tside",
         "1\ta\t5\t7\tmajor\thyp",
     ]
-    lines = [json.loads(line) for line in json_lines([("1", "a", [span]), ("2", "a", [])])]
+    lines = [json.loads(line) for line in json_lines(errors)]
     assert lines[0]["spans"][0] == {
         "side": "hyp", "start": 5, "end": 7, "severity": "major", "kind": "wrong", "text": "10",
     }  # fmt: skip
-    assert lines[1] == {"segment": "2", "system": "a", "spans": []}
+    assert lines[1] == {"segment": "2", "system": "a", "reference": 2, "spans": []}
+    (odd,) = json_lines(
+        [SegmentErrors("1", "", 1, [ErrorSpan("hyp", 0, 1, "minor", "added", "\ud800")])]
+    )
+    assert odd.encode()
 
 
 def test_at_the_command_line(tmp_path: Path) -> None:
@@ -101,8 +106,39 @@ def test_at_the_command_line(tmp_path: Path) -> None:
     run(*files, "--spans", "-o", str(tmp_path / "out.jsonl"))
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [len(line["spans"]) for line in lines] == [0, 1]
-    wrong = CliRunner().invoke(app, ["explain", *texts, "--spans", "-o", "out.html"])
-    assert isinstance(wrong.exception, InvalidInput)
+    again = str(tmp_path / "ref.tsv")
+    (tmp_path / "ref.tsv").write_text("ref\nAll is well.\nTake 10 mg.\n")
+    run(files[0], again, files[1], "--spans", "-o", str(tmp_path / "two.jsonl"))
+    lines = [json.loads(line) for line in (tmp_path / "two.jsonl").read_text().splitlines()]
+    assert [(line["reference"], len(line["spans"])) for line in lines] == [(1, 0), (1, 0)]
+    for options, message in (
+        (["-o", "out.html"], "end it in .jsonl or .tsv"),
+        (["-o", str(tmp_path / "no" / "out.tsv")], "there is no folder"),
+        (["-m", "emd", "-m", "wrd-score"], "by one metric"),
+        (["--plan"], "--spans and --plan are two things"),
+        (["-m", "bleu"], "no transport plan"),
+    ):
+        wrong = CliRunner().invoke(app, ["explain", *texts, "--spans", *options])
+        assert isinstance(wrong.exception, InvalidInput), options
+        assert message in str(wrong.exception)
+    wrong = CliRunner().invoke(app, ["explain", files[0], again, "--spans", "-o", again])
+    assert "write to another file" in str(wrong.exception)
+    assert (tmp_path / "ref.tsv").read_text().startswith("ref")
+
+
+def test_an_empty_text_lacks_all_or_all_is_added(metric: Any) -> None:
+    assert found(metric, "", "The cat sat. ") == [("ref", "The cat sat.", "missing", "major")]
+    assert found(metric, " The cat sat.", "") == [("hyp", "The cat sat.", "added", "major")]
+    assert metric.spans("", "") == ()
+    assert metric.spans(" ", "\n") == ()
+
+
+def test_contractions_of_function_words_are_no_errors(metric: Any) -> None:
+    assert found(metric, "It's cold and they're late.", "It is cold and they are late.") == []
+    assert (
+        found(metric, "It is cold and they are late.", "It\u2019s cold and they\u2019re late.")
+        == []
+    )
 
 
 def test_annotations_are_read(tmp_path: Path) -> None:

@@ -215,3 +215,14 @@ def test_what_is_missing_is_named(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingPart, match=rf"{package} is not installed.*freight\[report\]"):
         write_judge_report(STUDIES["systems"], tmp_path / "report.html")
+
+
+def test_agreement_stands_beside_its_significance(tmp_path: Path) -> None:
+    page = page_of(STUDIES["sets"], tmp_path)
+    beside = re.findall(
+        r'<figure[^>]*><figcaption><b>Agreement</b>.*?aria-label="agreement, ([^"]*): each metric'
+        r'[^"]*".*?</figure>\s*<figure[^>]*><figcaption><b>Significance of differences',
+        page,
+        re.DOTALL,
+    )
+    assert beside == ["wmt cs-en", "wmt de-en"]

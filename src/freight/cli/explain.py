@@ -7,7 +7,7 @@ texts or of two files.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
@@ -29,7 +29,7 @@ from freight.cli.options import (
     wanted_metrics,
 )
 from freight.data import Corpus
-from freight.data.output import write_whole
+from freight.data.output import check_inputs, check_path, write_whole
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -127,25 +127,36 @@ def _list_spans(
     """Print or write the error spans of two texts, or of two files line by line."""
     from freight.core.scorers import pair_up
     from freight.explain.explainer import explain_segments
-    from freight.explain.spans import json_lines, tab_separated
+    from freight.explain.spans import SegmentErrors, json_lines, tab_separated
 
     forms = {".jsonl": json_lines, ".tsv": tab_separated}
-    if output.output is not None and output.output.suffix not in forms:
-        raise InvalidInput(f"{output.output} is for spans; end it in .jsonl or .tsv")
-    if texts.against is not None:
-        raise InvalidInput("--spans and --against are two things; choose one")
+    for name, is_given in (("against", texts.against is not None), ("plan", output.plan)):
+        if is_given:
+            raise InvalidInput(f"--spans and --{name} are two things; choose one")
+    if output.output is not None:
+        if output.output.suffix not in forms:
+            raise InvalidInput(f"{output.output} is for spans; end it in .jsonl or .tsv")
+        check_path(output.output)
+        check_inputs([output.output], [texts.hyp, *texts.refs])
     segments, system = pair_up([texts.hyp], [texts.refs]), ""
     files = [Path(name) for name in (texts.hyp, *texts.refs)]
     if all(_is_file(path) for path in files):
         with Corpus(texts.hyp, texts.refs) as corpus:
-            segments, system = [(hyp, refs) for hyp, refs in corpus], files[0].stem
+            segments = [(hyp, refs) for hyp, refs in corpus]
+            system = Path(files[0].name.removesuffix(".gz")).stem
     encoder.set_threads()
-    refs = TextOptions(texts.hyp, list(segments[0][1]), None, texts.metric)
-    (metric,) = _load_scorers(refs, settings, encoder)
+    every_ref = [ref for _, refs in segments for ref in refs]
+    scorers = _load_scorers(replace(texts, refs=every_ref), settings, encoder)
+    if len(scorers) > 1:
+        raise InvalidInput("--spans finds errors by one metric; name one with -m")
+    (metric,) = scorers
     if not hasattr(metric, "composition"):
         raise InvalidInput(f"{metric.name} has no transport plan to find errors by")
     explained: Any = explain_segments(cast("Composed", metric), segments)
-    listed = ((str(k), system, one.spans) for k, one in enumerate(explained, 1))
+    listed = (
+        SegmentErrors(str(k), system, one.winner + 1, one.spans)
+        for k, one in enumerate(explained, 1)
+    )
     form = forms[output.output.suffix] if output.output else tab_separated
     lines = (json_lines if output.as_json else form)(listed)
     if output.output is None:

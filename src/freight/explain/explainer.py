@@ -120,6 +120,7 @@ def _explain_segment(
         reference_scores=tuple(values.tolist()),
         flags=(*result.flags[0], *critical_differences(hyp, refs, winner)),
         signature=result.signature,
+        hyp=hyp,
     )
 
 

@@ -349,6 +349,7 @@ class Explanation(Drawable):
     reference_scores: tuple[float, ...]
     flags: tuple[str, ...]
     signature: str
+    hyp: str = ""
 
     def __repr__(self) -> str:
         texts = (f"{side.text[:40]!r}" for view in self.views[:1] for side in (view.hyp, view.ref))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -56,19 +56,30 @@ def word_costs(view: View, name: SideName) -> tuple[list[TextWord], Array, Array
     known = {other.text[word.start : word.end].casefold() for word in other.words}
     texts = [own.text[word.start : word.end].casefold() for word in own.words]
     absent = np.array([text not in known and any(map(str.isalnum, text)) for text in texts], bool)
-    content = absent & np.array([text not in FUNCTION_WORDS for text in texts], bool)
+    content = absent & np.array([not _is_function_word(text) for text in texts], bool)
     costs = [float(np.sum(own.nearest_cost[list(word.units)])) for word in own.words]
     return own.words, absent, np.where(content, costs, 0.0)
+
+
+_CLITICS = frozenset({"s", "t", "d", "m", "re", "ve", "ll"})
+
+
+def _is_function_word(text: str) -> bool:
+    """Whether a word is one, or a contraction of some, such as "it's" and "they'd"."""
+    if text in FUNCTION_WORDS:
+        return True
+    first, *rest = text.replace("\u2019", "'").split("'")
+    return bool(rest) and first in FUNCTION_WORDS and _CLITICS.issuperset(rest)
 
 
 def error_spans(explanation: Explanation) -> tuple[ErrorSpan, ...]:
     """The errors of a hypothesis and what it lacks, in the order of the texts.
 
     A word of the reference is missing if it is an error there and nothing that is wrong in the
-    hypothesis stands for it.
+    hypothesis stands for it. Where one text is empty, all of the other is added or missing.
     """
     if not explanation.views:
-        return ()
+        return tuple(_whole_texts(explanation))
     view = explanation.views[0]
     absent, severity = {}, {}
     for name in SIDES:
@@ -89,6 +100,18 @@ def error_spans(explanation: Explanation) -> tuple[ErrorSpan, ...]:
     missing: list[SpanKind] = ["missing"] * len(severity["ref"])
     wrong = _runs("hyp", view.hyp, severity["hyp"], kinds)
     return (*wrong, *_runs("ref", view.ref, severity["ref"], missing))
+
+
+def _whole_texts(explanation: Explanation) -> Iterator[ErrorSpan]:
+    """All of a text whose other side is empty."""
+    hyp, ref = explanation.hyp, explanation.references[explanation.winner]
+    for side, text, other in (("hyp", hyp, ref), ("ref", ref, hyp)):
+        if text.strip() and not other.strip():
+            start, end = len(text) - len(text.lstrip()), len(text.rstrip())
+            if side == "hyp":
+                yield ErrorSpan("hyp", start, end, "major", "added", text[start:end])
+            else:
+                yield ErrorSpan("ref", start, end, "major", "missing", text[start:end])
 
 
 def _counterparts(view: View) -> list[list[int]]:
@@ -120,21 +143,29 @@ def _runs(
             run.append(k)
 
 
-def json_lines(
-    segments: Iterable[tuple[str, str, Sequence[ErrorSpan]]],
-) -> Iterator[str]:
-    """One object a segment: its number, its system and its spans."""
-    for segment, system, spans in segments:
-        record = {"segment": segment, "system": system, "spans": [asdict(one) for one in spans]}
-        yield json.dumps(record, ensure_ascii=False)
+class SegmentErrors(NamedTuple):
+    """The errors of a segment; `reference` is the number of the one that they are found by."""
+
+    segment: str
+    system: str
+    reference: int
+    spans: Sequence[ErrorSpan]
 
 
-def tab_separated(segments: Iterable[tuple[str, str, Sequence[ErrorSpan]]]) -> Iterator[str]:
+def json_lines(segments: Iterable[SegmentErrors]) -> Iterator[str]:
+    """One object a segment: its number, its system, its best reference and its spans."""
+    for one in segments:
+        record = {**one._asdict(), "spans": [asdict(span) for span in one.spans]}
+        # A lone surrogate is no character that UTF-8 has.
+        yield json.dumps(record, ensure_ascii=False).encode("utf-8", "replace").decode()
+
+
+def tab_separated(segments: Iterable[SegmentErrors]) -> Iterator[str]:
     """The form of the WMT shared task: a row a span of the hypothesis, then those missing.
 
     The columns are segment, system, start, end, severity, and the side that the characters are in.
     """
     yield "\t".join(("segment", "system", "start", "end", "severity", "side"))
-    for segment, system, spans in segments:
+    for segment, system, _, spans in segments:
         for one in spans:
             yield f"{segment}\t{system}\t{one.start}\t{one.end}\t{one.severity}\t{one.side}"

@@ -54,6 +54,7 @@ class SetView:
     """One set by one criterion."""
 
     label: str
+    agreement: str
     significance: str
     between_metrics: str
     details: tuple[Detail, ...]
@@ -149,12 +150,12 @@ def _metric_order(study: Study) -> list[str]:
     return list(dict.fromkeys([*(name for name, _ in _ranked(study)), *study.metrics]))
 
 
-def _intervals(study: Study, name: str, human: str) -> str:
+def _intervals(study: Study, name: str, human: str, prefix: str = "") -> str:
     agreements = {a.metric: a for a in study.agreements if (a.set, a.human) == (name, human)}
     order = [metric for metric in _metric_order(study) if metric in agreements]
     ordered = [agreements[metric] for metric in order]
     value, low, high = np.array([(a.value, a.low, a.high) for a in ordered]).T
-    title = column_label(study, name, human)
+    title = prefix + column_label(study, name, human)
     return plots.intervals(order, value, low, high, title, _limits(study))
 
 
@@ -172,14 +173,15 @@ def _set_view(study: Study, name: str, human: str) -> SetView:
     index = np.ix_(*[[study.metrics.index(metric) for metric in order]] * 2)
     details = tuple(_details(study, name, human, order))
     p, r = study.significance.get((name, human)), study.between_metrics.get(name)
-    significance = between_metrics = ""
+    agreement = significance = between_metrics = ""
     if p is not None and len(order) > 1:
         title = f"one-sided p-values, row better than column, {label}"
         significance = plots.significances(p[index], order, title)
+        agreement = _intervals(study, name, human, "agreement, ")
     if r is not None and len(order) > 1:
         title = f"correlation between metrics, {label}"
         between_metrics = plots.correlations(r[index], order, title)
-    return SetView(label, significance, between_metrics, details)
+    return SetView(label, agreement, significance, between_metrics, details)
 
 
 def _details(study: Study, name: str, human: str, order: list[str]) -> Iterator[Detail]:
