@@ -71,11 +71,28 @@ def test_the_table_and_the_cache(
     assert "scores from the cache: chrf, bert-score" in capsys.readouterr().out
     assert run(monkeypatch, "judged.jsonl", *METRICS, "--no-cache") == 0
     assert "from the cache" not in capsys.readouterr().out
-    assert len(list((folder / "cache/scores").iterdir())) == 2
+    # Each metric with its own references, and with those of other segments.
+    assert len(list((folder / "cache/scores").iterdir())) == 4
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
-    assert "│ scores  │ 2" in CliRunner().invoke(cache_app, ["info"]).output
+    assert "│ scores  │ 4" in CliRunner().invoke(cache_app, ["info"]).output
     assert CliRunner().invoke(cache_app, ["clear", "--yes"]).exit_code == 0
     assert not list((folder / "cache/scores").iterdir())
+
+
+def test_sentinels_stand_below_the_metrics_unless_switched_off(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["judged.jsonl", "-m", "rouge-1", "--resamples", "50"]
+    assert run(monkeypatch, *arguments) == 0
+    shown = capsys.readouterr().out
+    assert [name in shown for name in ("length", "chrf", "rouge-1 (shuffled ref)", "chance")] == [
+        True
+    ] * 4
+    assert "rouge-1 does not agree with people significantly better" in shown
+    assert run(monkeypatch, *arguments, "--no-sentinels", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["sentinels"] == {"agreements": [], "chance": [], "ceiling": [], "signature": ""}
+    assert record["warnings"] == []
 
 
 def test_rows_and_sets_can_be_chosen(

@@ -74,7 +74,8 @@ def test_methods_name_interval_test_sidedness_and_number_of_resamples() -> None:
     )
     errors = compared(RATED, "segment", "mse", "sense").method
     assert errors.endswith(f"{start}rows{permuted}sign flips of the differences")
-    assert "without intervals" in compared(RATED, "system", "soft-accuracy", "sense").method
+    soft = compared(RATED, "system", "soft-accuracy", "sense").method
+    assert soft.startswith(f"{start}systems{permuted}permutations of systems; confidences")
 
 
 def test_one_sided_p_values_of_errors_come_from_the_two_sided_one() -> None:

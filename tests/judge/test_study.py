@@ -142,7 +142,14 @@ def test_rows_that_a_metric_cannot_score_are_left_out_for_all_and_said() -> None
 
 def test_language_pairs_are_judged_apart_and_names_are_kept_apart() -> None:
     judged = replace(SET, lang_pairs=("cs-en",) * 24 + ("de-en",) * 24)
-    study = judge([Toy()], [judged, judged], resamples=20, notes=["news only"], warnings=["small"])
+    study = judge(
+        [Toy()],
+        [judged, judged],
+        resamples=20,
+        notes=["news only"],
+        warnings=["small"],
+        sentinels=False,
+    )
     names = ["toys cs-en", "toys de-en", "toys cs-en (2)", "toys de-en (2)"]
     assert [one.name for one in study.sets] == names
     assert study.notes[0] == "news only"

@@ -90,6 +90,13 @@ class StudyOutput:
         ),
     ] = None
     as_json: options.AsJson = False
+    no_sentinels: Annotated[
+        bool,
+        typer.Option(
+            "--no-sentinels",
+            help="Leave out what a metric has to beat: length, chrF, shuffled references, chance.",
+        ),
+    ] = False
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Neither read nor keep scores on disk.")
     ] = False
@@ -145,6 +152,7 @@ def judge_command(
             cache=None if output.no_cache else ScoreCache(),
             notes=[f"only rows where {name} is {value}" for name, value in conditions.items()],
             progress=progress,
+            sentinels=not output.no_sentinels,
         )
     _present(judged, output.output or [], output.as_json)
 

@@ -405,7 +405,14 @@ def _tested(
         for sets in (rated, preferred):
             if sets:
                 drawn = fitting.resamples, fitting.seed
-                study = judge(both, sets, resamples=drawn[0], seed=drawn[1], progress=progress)
+                study = judge(
+                    both,
+                    sets,
+                    resamples=drawn[0],
+                    seed=drawn[1],
+                    progress=progress,
+                    sentinels=False,
+                )
                 studies.append(study)
     signatures = trained.signature, untrained.signature
     return Training(wanted.metric, encoder, fitted, signatures, tuple(studies))

@@ -29,7 +29,15 @@ from freight.data.files import (
     parse_json,
     rows,
 )
-from freight.data.judgements import Judgements, Output, assemble, check_spread, rating, set_name
+from freight.data.judgements import (
+    Judgements,
+    Output,
+    assemble,
+    check_spread,
+    raters_of,
+    rating,
+    set_name,
+)
 from freight.data.wmt import is_wmt_table, read_parallel, read_wmt_table, wmt_rows
 from freight.errors import InvalidInput
 
@@ -157,7 +165,7 @@ def _filter_pair(judged: Judgements, where: Mapping[str, Any], path: Path) -> Ju
     return judged.only(rows)
 
 
-HUMAN = "human"
+HUMAN, RATED_BY = "human", "raters"
 SEGMENT, SYSTEM, LANG_PAIR = "segment", "system", "lang_pair"
 BETTER, WORSE, OUTPUTS = "better", "worse", "outputs"
 NumberedRows = list[tuple[int, Row]]
@@ -215,8 +223,12 @@ class _TableReader:
                 name: rating(value, f"row {number} of {self.path}: {name}", textual)
                 for name, value in self._criteria(row).items()
             }
-            hyp = self._text(row, HYP, number)
-            yield self._output(number, row, SYSTEM, hyp, self._refs(row, number), values)
+            raters = {
+                name: rating(value, f"row {number} of {self.path}: {name}", textual)
+                for name, value in raters_of(_members(row, RATED_BY), _members(row, HUMAN)).items()
+            }
+            hyp, refs = self._text(row, HYP, number), self._refs(row, number)
+            yield self._output(number, row, SYSTEM, hyp, refs, values)._replace(raters=raters)
 
     def preferences(self, numbered: NumberedRows) -> Iterator[Output]:
         for number, row in numbered:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,8 @@ class Judgements:
     language pair, so that a name may occur twice. `human` has for each criterion one rating per
     row, nan where nobody rated it; `preferences` are pairs of rows (pair, 2), the better one first;
     `system_human` has one rating per system, where whole systems were rated. Higher is better.
-    `segment_names` is the name of each row's input in the data.
+    `segment_names` is the name of each row's input in the data. `raters` has the ratings of single
+    people where several rated the same, one per row as `human` has.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Judgements:
     lang_pairs: tuple[str, ...] = ()
     segment_names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    raters: dict[str, Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.hyps)
@@ -68,6 +71,7 @@ class Judgements:
             systems=systems,
             system_names=tuple(self.system_names[k] for k in kept),
             human={name: values[index] for name, values in self.human.items()},
+            raters={name: values[index] for name, values in self.raters.items()},
             preferences=self._preferences(index),
             system_human={name: values[kept] for name, values in self.system_human.items()},
             lang_pairs=tuple(self.lang_pairs[k] for k in index) if self.lang_pairs else (),
@@ -122,6 +126,7 @@ class Output(NamedTuple):
     hyp: str
     refs: tuple[str, ...]
     ratings: Mapping[str, float] = {}
+    raters: Mapping[str, float] = {}
 
 
 def assemble(path: Path, outputs: Iterable[Output], in_pairs: bool = False) -> Judgements:
@@ -153,6 +158,7 @@ def assemble(path: Path, outputs: Iterable[Output], in_pairs: bool = False) -> J
         lang_pairs=tuple(o.lang_pair for o in kept) if any(o.lang_pair for o in kept) else (),
         segment_names=tuple(str(o.segment) for o in kept),
         notes=tuple(notes),
+        raters=_columns([o.raters for o in kept]),
     )
 
 
@@ -161,6 +167,23 @@ def set_name(path: Path) -> str:
     if path.is_dir():
         return path.name
     return Path(path.stem).stem if path.suffix == ".gz" else path.stem
+
+
+_RATER = re.compile(
+    r"(.*\W)?(rater|annotator|assessor|coder|evaluator|expert|judge)[ _.-]?(\d{1,3}|[A-Z])",
+    re.IGNORECASE,
+)
+
+
+def raters_of(raters: Mapping[str, Any], criteria: Mapping[str, Any]) -> dict[str, Any]:
+    """The ratings of single people: those given, or the criteria called expert1 and so on.
+
+    One alone is none: such a column counts raters, or there is nobody to compare with.
+    """
+    several = dict(raters)
+    if len(several) < 2:
+        several = {name: value for name, value in criteria.items() if _RATER.fullmatch(name)}
+    return several if len(several) > 1 else {}
 
 
 def rating(value: Any, where: str, textual: bool = False) -> float:
@@ -249,10 +272,7 @@ def _number_keys(keys: Iterable[tuple[str, Any]]) -> tuple[Array, list[tuple[str
 
 def _ratings(path: Path, kept: list[Output]) -> tuple[dict[str, Array], list[str]]:
     """One array per criterion, nan where nobody rated, and notes on missing ratings."""
-    names = dict.fromkeys(name for output in kept for name in output.ratings)
-    human: dict[str, Array] = {
-        name: np.array([output.ratings.get(name, np.nan) for output in kept]) for name in names
-    }
+    human = _columns([output.ratings for output in kept])
     missing = defaultdict(list)
     for name, values in human.items():
         missing[int(np.isnan(values).sum())].append(name)
@@ -262,6 +282,12 @@ def _ratings(path: Path, kept: list[Output]) -> tuple[dict[str, Array], list[str
         if count
     ]
     return human, notes + check_spread(path, human)
+
+
+def _columns(ratings: Sequence[Mapping[str, float]]) -> dict[str, Array]:
+    """By name one number per row, nan where a row has none."""
+    names = dict.fromkeys(name for one in ratings for name in one)
+    return {name: np.array([one.get(name, np.nan) for one in ratings]) for name in names}
 
 
 def _equal_texts(kept: list[Output], preferences: Array) -> list[str]:

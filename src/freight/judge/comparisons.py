@@ -14,13 +14,14 @@ import numpy as np
 from freight.data.judgements import Judgements
 from freight.errors import InvalidInput
 from freight.judge.correlation import Correlation, text_level
-from freight.judge.error import POWERS, bootstrap_errors, paired_test, rescale
-from freight.judge.levels import Rated, Statistic
-from freight.judge.pairwise import Accuracy, Preferences, soft_pairwise_accuracy
+from freight.judge.error import ERRORS, POWERS, bootstrap_errors, paired_test, rescale
+from freight.judge.levels import Rated, Statistic, estimate
+from freight.judge.pairwise import Accuracy, Preferences, SoftAccuracy
 from freight.judge.significance import (
     Interval,
     bootstrap_interval,
     permutation_p_values,
+    soft_accuracy_p_values,
     williams_p_values,
 )
 from freight.transport.types import Array
@@ -38,6 +39,8 @@ LEVELS_OF = {
 }
 """The levels on which a statistic is defined, its default level first."""
 LEVELS = (*_ROWS, "darr")
+PERMUTATIONS = 1000
+"""Sign flips behind the confidences of soft accuracy, at least."""
 
 
 class StatisticOptions(NamedTuple):
@@ -63,10 +66,17 @@ class LevelComparison(Protocol):
     def method(self) -> str:
         """One sentence on how intervals and p-values are computed."""
 
+    @property
+    def chance(self) -> float:
+        """What a metric gets that knows nothing of the texts."""
+
+    def value(self, scores: Array) -> float:
+        """The statistic of one metric (row,)."""
+
     def interval(self, scores: Array) -> Interval:
         """The statistic of one metric (row,), with its confidence interval."""
 
-    def p_values(self, scores: Array) -> Array | None:
+    def p_values(self, scores: Array) -> Array:
         """One-sided tests of metrics (metric, row): does the row agree better than the column?"""
 
 
@@ -74,6 +84,11 @@ def choose_statistic(
     sets: Sequence[Judgements], level: str | None, statistic: str | None
 ) -> tuple[str, str]:
     """The level and the statistic of a study; what is not given follows from the data."""
+    if statistic in ("pce", "spa"):
+        raise InvalidInput(
+            f"there is no statistic {statistic!r}; soft-accuracy is soft pairwise accuracy, SPA,"
+            " which is 1 - PCE"
+        )
     for name, given, known in (("level", level, LEVELS), ("statistic", statistic, LEVELS_OF)):
         if given is not None and given not in known:
             raise InvalidInput(f"there is no {name} {given!r}; there is {', '.join(known)}")
@@ -156,7 +171,9 @@ def comparison_of(
         low, high = options.scale or (float(np.nanmin(human)), float(np.nanmax(human)))
         return ErrorComparison(statistic, rescale(human, low, high), (low, high), options)
     if statistic == "soft-accuracy":
-        return SoftAccuracyComparison(judged, human, options)
+        resamples, seed, _ = options
+        soft = SoftAccuracy.of(human, *origin, max(resamples, PERMUTATIONS), seed)
+        return SoftAccuracyComparison(soft, options)
     if statistic == "accuracy":
         return ResampledComparison(Accuracy(Rated.of(level, human, *origin)), level, options)
     return ResampledComparison(Correlation.of(level, statistic, human, *origin), level, options)
@@ -196,6 +213,15 @@ class ResampledComparison:
             return f"{interval}; one-sided p-values from Williams' test"
         test = f"paired permutation tests with {resamples} permutations of {self._over}"
         return f"{interval}; one-sided p-values from {test}"
+
+    @property
+    def chance(self) -> float:
+        """0 for correlations and tau; for accuracy it depends on how often people tie."""
+        return self.statistic.chance if isinstance(self.statistic, Accuracy) else 0.0
+
+    def value(self, scores: Array) -> float:
+        """The statistic of the original sample."""
+        return estimate(self.statistic, scores)
 
     def interval(self, scores: Array) -> Interval:
         """A percentile bootstrap interval."""
@@ -247,6 +273,17 @@ class ErrorComparison:
             f" paired permutation tests with {resamples} sign flips of the differences"
         )
 
+    @property
+    def chance(self) -> float:
+        """The error of the best constant: the mean human score, or for mae the median."""
+        human = self.human[~np.isnan(self.human)]
+        best = human.mean() if self.kind == "mse" else np.median(human)
+        return self.value(np.full(len(self.human), best))
+
+    def value(self, scores: Array) -> float:
+        """The mean error."""
+        return ERRORS[self.kind](scores, self.human)
+
     def interval(self, scores: Array) -> Interval:
         """A percentile bootstrap interval; rows are resampled."""
         resamples, seed, _ = self.options
@@ -266,29 +303,42 @@ class ErrorComparison:
 
 @dataclass(frozen=True, eq=False)
 class SoftAccuracyComparison:
-    """Soft pairwise accuracy, which has neither a confidence interval nor a test here."""
+    """Soft pairwise accuracy, with intervals and tests over systems."""
 
-    judged: Judgements
-    human: Array
+    statistic: SoftAccuracy
     options: StatisticOptions
     skipped: int = 0
 
     @property
     def rows(self) -> int:
         """The number of rows with a human score."""
-        return int((~np.isnan(self.human)).sum())
+        return len(self.statistic.sample.rows)
 
     @property
     def method(self) -> str:
-        """Says that there is none."""
-        return "soft accuracy is reported without intervals and p-values"
+        """Names what is resampled, and the test."""
+        resamples = f"{self.options.resamples:,}"
+        return (
+            f"95 % percentile bootstrap intervals from {resamples} resamples of systems; one-sided"
+            f" p-values from paired permutation tests with {resamples} permutations of systems;"
+            f" confidences of people and metrics from {self.statistic.permutations:,} sign flips"
+        )
+
+    @property
+    def chance(self) -> float:
+        """One half where people are sure of every pair of systems, more where they are not."""
+        return self.statistic.chance
+
+    def value(self, scores: Array) -> float:
+        """The statistic of the original sample."""
+        return estimate(self.statistic, scores)
 
     def interval(self, scores: Array) -> Interval:
-        """The value, with nan for the interval."""
-        origin = self.judged.segments, self.judged.systems
+        """A percentile bootstrap interval; systems are resampled."""
         resamples, seed, _ = self.options
-        value = soft_pairwise_accuracy(scores, self.human, *origin, resamples, seed)
-        return Interval(value, np.nan, np.nan, np.nan, 0)
+        return bootstrap_interval(self.statistic, scores, "systems", resamples, seed=seed)
 
-    def p_values(self, scores: Array) -> None:
-        """None: no test is defined."""
+    def p_values(self, scores: Array) -> Array:
+        """By paired permutation tests that exchange whole systems."""
+        resamples, seed, _ = self.options
+        return soft_accuracy_p_values(self.statistic, scores, resamples, seed)

@@ -63,6 +63,9 @@ def mae(metric: Array, human: Array) -> float:
     return float(_errors(metric, human, "mae").mean())
 
 
+ERRORS = {"mse": mse, "mae": mae}
+
+
 def bootstrap_errors(
     metric: Array,
     human: Array,

@@ -8,6 +8,7 @@ highest accuracy is searched (tie calibration; Deutsch, Foster and Freitag, EMNL
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -101,6 +102,16 @@ class Accuracy:
         """One accuracy per resample, nan where there is no pair."""
         return self.calibrate(scores, draws)[0]
 
+    @property
+    def chance(self) -> float:
+        """What a metric of random numbers gets: it ties nothing, or everything if that is better.
+
+        The search of epsilon adds a little to it where there are few pairs.
+        """
+        untied = Accuracy(self.rated, 0.0)
+        ties = estimate(untied, np.zeros(self.sample.size))
+        return max(ties, (1.0 - ties) / 2.0)
+
     def calibrate(self, scores: Array, draws: Draws) -> tuple[Array, Array]:
         """The accuracy of each resample, and the epsilon it was computed with."""
         return calibrated_accuracies(self.rated.points(scores, draws), self.epsilon)
@@ -122,6 +133,99 @@ def pairwise_accuracy(
     return CalibratedAccuracy(float(value[0]), float(width[0]))
 
 
+@dataclass(frozen=True, eq=False)
+class SoftAccuracy:
+    """Soft pairwise accuracy: a statistic of which systems can be resampled.
+
+    The confidence that one system is better than another is the one-sided p-value of a paired
+    permutation test, whose null hypothesis is that their scores are exchangeable within the
+    segments that both have. People and metric see the same random sign flips. An equal difference
+    counts half (mid-p), so that the order of the two systems does not matter.
+    """
+
+    rated: Rated
+    permutations: int = 1000
+    seed: int = 0
+
+    @classmethod
+    def of(
+        cls, human: Array, segments: Array, systems: Array, permutations: int = 1000, seed: int = 0
+    ) -> SoftAccuracy:
+        """With one human score per row, and one row per segment and system."""
+        rated = Rated.of("system", human, segments, systems)
+        at, once = rated.sample, rated.sample.once
+        if len(np.unique(at.segments * once.systems.size + at.systems)) < len(at.rows):
+            raise InvalidInput("a system has two rows for one segment; keep one")
+        if once.systems.size < 2:
+            raise InvalidInput("there is one system only; soft pairwise accuracy compares systems")
+        return cls(rated, permutations, seed)
+
+    @property
+    def sample(self) -> LevelSample:
+        """The rows with a human score."""
+        return self.rated.sample
+
+    @cached_property
+    def pairs(self) -> tuple[Array, Array]:
+        """The numbers of the first and of the second system of each pair."""
+        first, second = np.triu_indices(self.sample.once.systems.size, 1)
+        return first, second
+
+    @cached_property
+    def human(self) -> Array:
+        """One p-value per pair of systems, by people."""
+        return self.p_values(self.rated.human, self.rated.human)
+
+    @property
+    def chance(self) -> float:
+        """What a metric of random numbers gets on average: its p-values are uniform."""
+        return float(0.5 + (self.human * (1.0 - self.human)).mean())
+
+    def p_values(self, one: Array, other: Array) -> Array:
+        """One p-value per pair: is the first system by `one` better than the second by `other`?"""
+        first, second = self.pairs
+        differences = np.nan_to_num(self._grid(one)[:, first] - self._grid(other)[:, second])
+        excess = self._signs @ differences - differences.sum(axis=0)
+        rounding = 1e-12 * np.abs(differences).sum(axis=0)
+        return ((excess > rounding).mean(axis=0) + (excess >= -rounding).mean(axis=0)) / 2.0
+
+    def __call__(self, scores: Array, draws: Draws) -> Array:
+        """One accuracy per resample of systems; a system drawn twice makes no pair with itself."""
+        errors = np.stack([np.abs(self.p_values(row, row) - self.human) for row in scores])
+        first, second = self.pairs
+        weights = draws.systems.take(first, axis=1) * draws.systems.take(second, axis=1)
+        total = np.broadcast_to(weights.sum(axis=1), (max(len(weights), len(errors)),))
+        lost = (weights * errors).sum(axis=1)
+        return 1.0 - np.divide(lost, total, out=np.full(total.shape, np.nan), where=total > 0)
+
+    def swapped(self, first: Array, second: Array, swaps: Array) -> tuple[Array, Array]:
+        """The accuracies of two metrics (row,) whose systems are exchanged as `swaps` say.
+
+        `swaps` is (permutation, system). A pair of systems has one p-value for each choice of the
+        metric of either, so that no permutation needs a test of its own.
+        """
+        sides = first, second
+        errors = np.array(
+            [[np.abs(self.p_values(a, b) - self.human) for b in sides] for a in sides]
+        )
+        i, j = (swaps.astype(int).take(side, axis=1) for side in self.pairs)
+        pair = np.arange(len(self.pairs[0]))
+        lost, other = errors[i, j, pair], errors[1 - i, 1 - j, pair]
+        return 1.0 - lost.mean(axis=1), 1.0 - other.mean(axis=1)
+
+    @cached_property
+    def _signs(self) -> Array:
+        shape = self.permutations, self.sample.once.segments.size
+        return np.random.default_rng(self.seed).choice((-1.0, 1.0), shape)
+
+    def _grid(self, scores: Array) -> Array:
+        """Scores (segment, system), nan where a system has no row."""
+        at, once = self.sample, self.sample.once
+        grid = np.full((once.segments.size, once.systems.size), np.nan)
+        grid[at.segments, at.systems] = scores
+        return grid
+
+
 def soft_pairwise_accuracy(
     metric: Array,
     human: Array,
@@ -130,33 +234,20 @@ def soft_pairwise_accuracy(
     resamples: int = 1000,
     seed: int = 0,
 ) -> float:
-    """1 − mean |p_human − p_metric| over pairs of systems (Thompson et al., WMT 2024).
-
-    p is the one-sided p-value of a paired permutation test, with the null hypothesis that the
-    scores of the two systems are exchangeable within the segments that both have. People and metric
-    see the same random sign flips. An equal difference counts half (mid-p), so that the order of
-    the two systems does not matter.
-    """
-    rated = Rated.of("system", human, segments, systems)
-    at, once = rated.sample, rated.sample.once
-    if len(np.unique(at.segments * once.systems.size + at.systems)) < len(at.rows):
-        raise InvalidInput("a system has two rows for one segment; keep one")
-    grid = np.full((2, once.segments.size, once.systems.size), np.nan)
-    grid[:, at.segments, at.systems] = rated.sample.scores(metric)[0], rated.human
-    first, second = np.triu_indices(once.systems.size, 1)
-    if not len(first):
-        raise InvalidInput("there is one system only; soft pairwise accuracy compares systems")
-    differences = np.nan_to_num(grid[:, :, first] - grid[:, :, second])
-    signs = np.random.default_rng(seed).choice((-1.0, 1.0), (resamples, once.segments.size))
-    p_values = [_mid_p_values(side, signs) for side in differences]
-    return float(1.0 - np.abs(p_values[0] - p_values[1]).mean())
+    """1 − mean |p_human − p_metric| over pairs of systems (Thompson et al., WMT 2024)."""
+    return estimate(SoftAccuracy.of(human, segments, systems, resamples, seed), metric)
 
 
-def _mid_p_values(differences: Array, signs: Array) -> Array:
-    """For each pair of systems the share of sign flips with a larger sum, equal ones half."""
-    excess = signs @ differences - differences.sum(axis=0)
-    rounding = 1e-12 * np.abs(differences).sum(axis=0)
-    return ((excess > rounding).mean(axis=0) + (excess >= -rounding).mean(axis=0)) / 2.0
+def pairwise_confidence_error(
+    metric: Array,
+    human: Array,
+    segments: Array,
+    systems: Array,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> float:
+    """PCE: mean |p_human − p_metric|, 1 − soft pairwise accuracy."""
+    return 1.0 - soft_pairwise_accuracy(metric, human, segments, systems, resamples, seed)
 
 
 EPSILON_MARGIN = 1.0 + 1e-9

@@ -107,6 +107,7 @@ class SetScores(NamedTuple):
 class ScoredSet(NamedTuple):
     """What each scorer gave, its signature, and whether it came from the cache.
 
+    `shuffled` is what it gave for the references of other segments, where these were asked for.
     `cache_error` says why scores could not be written to the cache, if they could not.
     """
 
@@ -114,6 +115,7 @@ class ScoredSet(NamedTuple):
     signatures: list[str]
     from_cache: list[bool]
     cache_error: str = ""
+    shuffled: Sequence[SetScores] = ()
 
 
 def score_set(
@@ -121,32 +123,49 @@ def score_set(
     judged: Judgements,
     cache: ScoreCache | None = None,
     progress: Progress | None = None,
+    shuffled: tuple[tuple[str, ...], ...] | None = None,
 ) -> ScoredSet:
     """Score the texts of a set; IDF is fitted on its references, one document per row.
 
-    Scores of a scorer without a signature are not cached: another scorer may have its name.
+    Scores of a scorer without a signature are not cached: another scorer may have its name. With
+    `shuffled`, other references for each row, the hypotheses are scored against these too, in the
+    same pass, so that no text is encoded twice.
     """
     signatures = [scorer.signature for scorer in scorers]
-    keys = [score_key(signature, judged.hyps, judged.refs) for signature in signatures]
+    versions = [judged.refs] if shuffled is None else [judged.refs, shuffled]
+    marks = "", "|shuffled"  # its IDF is that of the right references
+    keys = [
+        [
+            score_key(signature + mark, judged.hyps, refs)
+            for refs, mark in zip(versions, marks, strict=False)
+        ]
+        for signature in signatures
+    ]
     caches = [cache if _is_signed(scorer) else None for scorer in scorers]
     known = [
-        one.read(key, len(judged)) if one else None for one, key in zip(caches, keys, strict=True)
+        [one.read(key, len(judged)) if one else None for key in several]
+        for one, several in zip(caches, keys, strict=True)
     ]
-    missing = [k for k, scores in enumerate(known) if scores is None]
+    missing = [tuple(v for v, one in enumerate(row) if one is None) for row in known]
+    from_cache = [0 not in lacking for lacking in missing]
     cache_error = ""
-    computed = _compute([scorers[k] for k in missing], judged, progress) if missing else []
-    for k, scores in zip(missing, computed, strict=True):
-        known[k] = scores
-        try:
-            if (one := caches[k]) and not cache_error:
-                one.write(keys[k], scores)
-        except FreightError as error:
-            cache_error = str(error)
-    if progress and not missing:
+    for lacking in dict.fromkeys(filter(None, missing)):
+        chosen = [k for k, one in enumerate(missing) if one == lacking]
+        asked = [versions[v] for v in lacking]
+        several = [scorers[k] for k in chosen]
+        for k, computed in zip(chosen, _compute(several, judged, asked, progress), strict=True):
+            for v, scores in zip(lacking, computed, strict=True):
+                known[k][v] = scores
+                try:
+                    if (one := caches[k]) and not cache_error:
+                        one.write(keys[k][v], scores)
+                except FreightError as error:
+                    cache_error = str(error)
+    if progress and not any(missing):
         progress(len(judged))
-    from_cache = [k not in missing for k in range(len(scorers))]
-    every = [scores for scores in known if scores is not None]
-    return ScoredSet(every, signatures, from_cache, cache_error)
+    every = [row[0] for row in known if row[0] is not None]
+    others = [one for row in known for one in row[1:] if one is not None]
+    return ScoredSet(every, signatures, from_cache, cache_error, others)
 
 
 def _is_signed(scorer: PipelineScorer) -> bool:
@@ -155,12 +174,16 @@ def _is_signed(scorer: PipelineScorer) -> bool:
 
 
 def _compute(
-    scorers: Sequence[PipelineScorer], judged: Judgements, progress: Progress | None
-) -> list[SetScores]:
-    rows = list(zip(judged.hyps, judged.refs, strict=True))
+    scorers: Sequence[PipelineScorer],
+    judged: Judgements,
+    versions: Sequence[Sequence[tuple[str, ...]]],
+    progress: Progress | None,
+) -> list[list[SetScores]]:
+    """By scorer and version of the references; the versions of a row are scored side by side."""
+    rows = [(hyp, refs) for hyp, *row in zip(judged.hyps, *versions, strict=True) for refs in row]
     distinct = {row: k for k, row in enumerate(dict.fromkeys(rows))}
-    index = np.array([distinct[row] for row in rows])
-    share = len(rows) / len(distinct)
+    index = np.array([distinct[row] for row in rows]).reshape(len(judged), len(versions))
+    share = len(judged) / len(distinct)
     ready = [
         scorer.fit((ref for refs in judged.refs for ref in refs), judged.hyps, "given texts")
         if scorer.needs_fitting
@@ -169,7 +192,8 @@ def _compute(
     ]
     row_progress = (lambda count: progress(count * share)) if progress else None
     parts = list(score_stream(ready, distinct, row_progress))
-    return [_repeat_rows(Result.joined(one), index) for one in zip(*parts, strict=True)]
+    joined = [Result.joined(one) for one in zip(*parts, strict=True)]
+    return [[_repeat_rows(result, column) for column in index.T] for result in joined]
 
 
 def _repeat_rows(result: Result, index: Array) -> SetScores:

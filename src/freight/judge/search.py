@@ -251,8 +251,6 @@ class TuningSet:
         self._rehearsal.encode(parts, progress)
         usable = ~np.isnan(self._scores(default))
         level, statistic, criterion, options = self._objective
-        if statistic != "soft-accuracy":
-            options = options._replace(resamples=1)  # the interval is not used
         comparison = comparison_of(self.judged, usable, level, statistic, criterion, options)
         if comparison is None:
             raise InvalidInput(
@@ -267,7 +265,7 @@ class TuningSet:
     def value(self, scorer: PipelineScorer) -> float:
         """The agreement of a metric with people; nan where it cannot score all the rows."""
         try:
-            return self._comparison.interval(self._scores(scorer)).value
+            return self._comparison.value(self._scores(scorer))
         except InvalidInput:
             return float("nan")
 

@@ -8,7 +8,7 @@ least as large as the observed one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from freight import moved
 from freight.errors import InvalidInput
 from freight.judge.correlation import Correlation, correlation_matrix
 from freight.judge.levels import Draws, LevelSample, Statistic, estimate
+from freight.judge.pairwise import SoftAccuracy
 from freight.transport.types import Array
 
 BLOCK = 4_000_000
@@ -59,7 +60,8 @@ def williams_test(r12: Array | float, r13: Array | float, r23: Array | float, n:
     difference = r12 - r13
     scale = np.sqrt((n - 1) * (1 + r23))
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(difference == 0, 0.0, difference * scale / np.sqrt(spread))
+        # Of the same scores on another scale only rounding is different.
+        t = np.where(np.abs(difference) < 1e-12, 0.0, difference * scale / np.sqrt(spread))
     return np.asarray(stats.t.sf(t, n - 3))
 
 
@@ -143,13 +145,40 @@ def permutation_p_values(
     The diagonal is nan.
     """
     scores = [_standardise(statistic.sample.scores(metric)) for metric in np.asarray(metrics)]
+
+    def differences(i: int, j: int) -> Array:
+        swaps = swap_blocks(statistic.sample, over, resamples, seed)
+        return np.concatenate(
+            [_permuted_differences(statistic, scores[i], scores[j], some) for some in swaps]
+        )
+
+    return _permutation_p_values(statistic, scores, differences)
+
+
+def soft_accuracy_p_values(
+    statistic: SoftAccuracy, metrics: Array, resamples: int = 1000, seed: int = 0
+) -> Array:
+    """`permutation_p_values` over systems for soft pairwise accuracy, all permutations at once."""
+    scores = [_standardise(statistic.sample.scores(metric)) for metric in np.asarray(metrics)]
+    first_rows = np.unique(statistic.sample.systems, return_index=True)[1]
+
+    def differences(i: int, j: int) -> Array:
+        swaps = swap_blocks(statistic.sample, "systems", resamples, seed)
+        by_system = np.concatenate([some[:, first_rows] for some in swaps])
+        one, other = statistic.swapped(scores[i][0], scores[j][0], by_system)
+        return one - other
+
+    return _permutation_p_values(statistic, scores, differences)
+
+
+def _permutation_p_values(
+    statistic: Statistic, scores: Sequence[Array], differences: Callable[[int, int], Array]
+) -> Array:
+    """One-sided p-values from the `differences` of each two metrics under the null hypothesis."""
     p_values = np.full((len(scores), len(scores)), np.nan)
     observed = [statistic(side, statistic.sample.once)[0] for side in scores]
     for i, j in zip(*np.triu_indices(len(scores), 1), strict=True):
-        swaps = swap_blocks(statistic.sample, over, resamples, seed)
-        null = np.concatenate(
-            [_permuted_differences(statistic, scores[i], scores[j], some) for some in swaps]
-        )
+        null = differences(int(i), int(j))
         for a, b, sign in ((i, j, 1.0), (j, i, -1.0)):
             excess = sign * null - (observed[a] - observed[b])
             # The original data count as one permutation; an undefined difference counts as larger.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,16 @@ from freight.judge.comparisons import (
 from freight.judge.correlation import correlation_matrix
 from freight.judge.error import POWERS, rescale
 from freight.judge.scores import ScoreCache, ScoredSet, StudyColumn, score_set, study_columns
+from freight.judge.sentinels import (
+    SentinelAgreement,
+    Sentinels,
+    SentinelScores,
+    human_ceiling,
+    sentinel_agreement,
+    set_sentinels,
+    shuffle_references,
+)
+from freight.metrics import load
 from freight.transport.types import Array
 
 if TYPE_CHECKING:
@@ -79,6 +89,7 @@ class Study:
     warnings: tuple[str, ...] = ()
     negated: frozenset[str] = frozenset()
     """The metrics of which lower scores are better."""
+    sentinels: Sentinels = field(default_factory=Sentinels)
 
 
 def judge(
@@ -95,6 +106,7 @@ def judge(
     notes: Sequence[str] = (),
     progress: Progress | None = None,
     warnings: Sequence[str] = (),
+    sentinels: bool = True,
 ) -> Study:
     """Score judgement sets with several metrics, and measure how well each agrees with people.
 
@@ -105,7 +117,8 @@ def judge(
     `columns` the columns of each metric, by default its primary one. `scale` is the range of the
     human ratings, by default the observed one, and is used by mse and mae only. A `cache` keeps
     scores on disk. `notes` come before those of the study, `warnings` are passed on. `progress` is
-    called with the number of rows scored since the last call.
+    called with the number of rows scored since the last call. `sentinels` adds what a metric has
+    to beat, and a warning where it does not; they never count among the metrics.
     """
     given = [sets] if isinstance(sets, Judgements) else list(sets)
     if not given:
@@ -115,14 +128,16 @@ def judge(
     )
     level, statistic = choose_statistic(parts, level, statistic)
     options = StatisticOptions(resamples, seed, scale)
-    builder = _StudyBuilder(level, statistic, study_columns(scorers, columns), options)
+    chrf = study_columns([load("chrf")])[0] if sentinels else None
+    builder = _StudyBuilder(level, statistic, study_columns(scorers, columns), options, chrf)
     names_of = [criteria(judged, level, statistic) for judged in parts]
     if statistic in POWERS:
         _check_scales(builder.columns, parts, scale)
     builder.notes.add_loading_notes(given)
     for judged, names in zip(parts, names_of, strict=True):
         builder.add_set(judged, names, cache, progress)
-    return replace(builder.study(parts, notes), warnings=tuple(warnings))
+    study = builder.study(parts, notes)
+    return replace(study, warnings=(*warnings, *study.sentinels.warnings))
 
 
 def _with_distinct_names(sets: Sequence[Judgements]) -> list[Judgements]:
@@ -151,9 +166,15 @@ class _StudyBuilder:
     """Collects scores, agreements and tests set by set."""
 
     def __init__(
-        self, level: str, statistic: str, columns: list[StudyColumn], options: StatisticOptions
+        self,
+        level: str,
+        statistic: str,
+        columns: list[StudyColumn],
+        options: StatisticOptions,
+        chrf: StudyColumn | None,
     ) -> None:
         self.level, self.statistic, self.columns, self.options = level, statistic, columns, options
+        self.chrf = chrf
         self.notes = StudyNotes()
         self._scores: dict[tuple[str, str], Array] = {}
         self._signatures: dict[str, None] = {}
@@ -161,6 +182,9 @@ class _StudyBuilder:
         self._significance: dict[tuple[str, str], Array] = {}
         self._between_metrics: dict[str, Array] = {}
         self._between_humans: dict[str, Array] = {}
+        self._sentinels: list[SentinelAgreement] = []
+        self._chance: dict[tuple[str, str], float] = {}
+        self._ceiling: dict[tuple[str, str], float] = {}
 
     def add_set(
         self,
@@ -170,21 +194,22 @@ class _StudyBuilder:
         progress: Progress | None,
     ) -> None:
         """Score a set, and compare the scores with human ones by each criterion."""
-        scores = self._score(judged, cache, progress)
+        scores, sentinels = self._score(judged, cache, progress)
         usable = self.notes.usable_rows(judged, self.columns, scores)
         used = []
         for name in names:
-            comparison = comparison_of(
-                judged, usable, self.level, self.statistic, name, self.options
-            )
+            comparison = self._compare(judged, usable, name)
             if comparison is None:
                 self.notes.add_left_out(judged, name)
                 continue
             used.append(name)
             self._agreements += self._agreements_by(judged, name, comparison, scores)
-            p_values = comparison.p_values(self._comparable(scores)) if len(scores) > 1 else None
-            if p_values is not None:
+            if len(scores) > 1:
+                p_values = comparison.p_values(self._comparable(scores))
                 self._significance[judged.name, name] = p_values
+            if self.chrf is not None:
+                self._chance[judged.name, name] = comparison.chance
+                self._add_sentinels(judged, name, usable, scores, sentinels)
         self._between_metrics[judged.name] = correlation_matrix(scores)
         if len(used) > 1:
             people = [np.where(usable, ratings(judged, self.level, x), np.nan) for x in used]
@@ -209,21 +234,59 @@ class _StudyBuilder:
             signatures=tuple(self._signatures),
             negated=frozenset(one.name for one in self.columns if not one.column.higher),
             notes=(*notes, *self.notes.all()),
+            sentinels=self._all_sentinels(),
         )
+
+    def _compare(self, judged: Judgements, usable: Array, criterion: str) -> LevelComparison | None:
+        return comparison_of(judged, usable, self.level, self.statistic, criterion, self.options)
 
     def _score(
         self, judged: Judgements, cache: ScoreCache | None, progress: Progress | None
-    ) -> Array:
-        """Scores (metric, row), negated where lower is better."""
+    ) -> tuple[Array, list[SentinelScores]]:
+        """Scores (metric, row), negated where lower is better, and those of the sentinels."""
         scorers = list({id(column.scorer): column.scorer for column in self.columns}.values())
-        scored = score_set(scorers, judged, cache, progress)
-        by_scorer = dict(zip(map(id, scorers), scored.scores, strict=True))
+        shuffled = shuffle_references(judged.refs, self.options.seed) if self.chrf else None
+        scored = score_set(scorers, judged, cache, progress, shuffled)
+        places = {id(scorer): k for k, scorer in enumerate(scorers)}
         for column in self.columns:
-            raw = by_scorer[id(column.scorer)].columns[column.column.name]
+            raw = scored.scores[places[id(column.scorer)]].columns[column.column.name]
             self._scores[column.name, judged.name] = column.orient(raw)
         self._signatures |= dict.fromkeys(scored.signatures)
         self.notes.add_scoring_notes(judged, scorers, scored, self.level)
-        return np.array([self._scores[column.name, judged.name] for column in self.columns])
+        scores = np.array([self._scores[column.name, judged.name] for column in self.columns])
+        if self.chrf is None:
+            return scores, []
+        others = [
+            one.orient(scored.shuffled[places[id(one.scorer)]].columns[one.column.name])
+            for one in self.columns
+            if scored.shuffled
+        ]
+        [lexical] = score_set([self.chrf.scorer], judged, cache).scores
+        chrf = self.chrf, self.chrf.orient(lexical.columns[self.chrf.column.name])
+        return scores, list(set_sentinels(judged, self.columns, others, chrf))
+
+    def _add_sentinels(
+        self,
+        judged: Judgements,
+        criterion: str,
+        usable: Array,
+        scores: Array,
+        sentinels: Sequence[SentinelScores],
+    ) -> None:
+        metrics = dict(
+            zip((column.name for column in self.columns), self._comparable(scores), strict=True)
+        )
+        for one in sentinels:
+            agreement = sentinel_agreement(one, judged, criterion, usable, self._compare, metrics)
+            if agreement is not None:
+                self._sentinels.append(agreement)
+        ceiling = human_ceiling(judged, criterion, usable, self._compare)
+        if ceiling is not None:
+            self._ceiling[judged.name, criterion] = ceiling
+
+    def _all_sentinels(self) -> Sentinels:
+        signature = self.chrf.scorer.signature if self.chrf else ""
+        return Sentinels(tuple(self._sentinels), self._chance, self._ceiling, signature)
 
     def _comparable(self, scores: Array) -> Array:
         """Scores as the statistic takes them: for errors, rescaled to 0 to 1."""

@@ -273,6 +273,7 @@ class _TuningRun:
             resamples=resamples,
             seed=seed,
             progress=lambda rows: self._progress(TESTING, rows / count),
+            sentinels=False,
         )
 
     def _report(self, stage: str, whole: float, share: float) -> None:

@@ -91,13 +91,39 @@ def table_rows(study: Study) -> list[Row]:
     """One row per metric, in the order of the study; a metric that lacks a cell has no average."""
     agreements = {(a.metric, a.set, a.human): a for a in study.agreements}
     keys = set_criteria(study)
-    cells = [[_cell(agreements.get((metric, *key))) for key in keys] for metric in study.metrics]
-    if len(keys) > 1:
-        for row in cells:
-            row.append(Cell(float(np.mean([cell.value for cell in row]))))
+    cells = [
+        _with_average([_cell(agreements.get((metric, *key))) for key in keys])
+        for metric in study.metrics
+    ]
     signs = np.full(len(cells[0]) if cells else 0, 1.0 if higher_is_better(study) else -1.0)
     marked = rank_cells(cells, signs)
     return [Row(metric, row) for metric, row in zip(study.metrics, marked, strict=True)]
+
+
+CHANCE, CEILING = "chance", "human ceiling"
+
+
+def sentinel_rows(study: Study) -> list[Row]:
+    """What metrics are to be compared with: sentinels, the chance level and the human ceiling.
+
+    A sentinel that is one of the metrics has its row there.
+    """
+    sentinels, keys = study.sentinels, set_criteria(study)
+    names = [name for name in sentinels.names if name not in study.metrics]
+    cells = {name: dict.fromkeys(keys, Cell(np.nan)) for name in names}
+    for one in sentinels.agreements:
+        if one.sentinel in cells:
+            cells[one.sentinel][one.set, one.human] = Cell(one.value, one.low, one.high)
+    for name, values in ((CHANCE, sentinels.chance), (CEILING, sentinels.ceiling)):
+        if values:
+            cells[name] = {key: Cell(values.get(key, np.nan)) for key in keys}
+    return [Row(name, tuple(_with_average(list(row.values())))) for name, row in cells.items()]
+
+
+def _with_average(cells: list[Cell]) -> list[Cell]:
+    """With the mean at the end where there are several; nan where a cell is missing."""
+    several = len(cells) > 1
+    return [*cells, Cell(float(np.mean([cell.value for cell in cells])))] if several else cells
 
 
 def rank_cells(cells: list[list[Cell]], signs: Array) -> list[tuple[Cell, ...]]:
@@ -189,7 +215,8 @@ def show_study(study: Study, console: Console, level: float = 0.05) -> None:
 
 def agreement_tables(study: Study, width: int = 80) -> Iterator[Table]:
     """Metrics by sets; several tables where the columns do not fit into the width."""
-    names, rows = table_columns(study), table_rows(study)
+    names, metrics = table_columns(study), table_rows(study)
+    rows = [*metrics, *sentinel_rows(study)]
     shown = [[_cell_text(cell) for cell in row.cells] for row in rows]
     arrow = "↑" if higher_is_better(study) else "↓"
     title: str | None = f"{statistic_name(study)}{arrow}, {level_name(study)}"
@@ -203,8 +230,12 @@ def agreement_tables(study: Study, width: int = 80) -> Iterator[Table]:
         table.add_column("metric", overflow="fold", min_width=longest)
         for name in names[part]:
             table.add_column(Text(name), justify="right", overflow="fold")
-        for row, cells in zip(rows, shown, strict=True):
-            table.add_row(Text(row.name), *cells[part])
+        for k, (row, cells) in enumerate(zip(rows, shown, strict=True)):
+            table.add_row(
+                Text(row.name, "" if k < len(metrics) else "dim"),
+                *cells[part],
+                end_section=k == len(metrics) - 1,
+            )
         yield table
         title = None
 
@@ -270,7 +301,10 @@ def write_leaderboard(study: Study, path: Path) -> None:
 
 
 def leaderboard(study: Study, ending: str = ".md") -> str:
-    """The best metric first; CSV has all digits, and an empty cell for nan."""
+    """The best metric first, sentinels last and without a rank.
+
+    CSV has all digits, and an empty cell for nan.
+    """
     if ending == ".csv":
         return _csv(study)
     heading, rows = ["rank", "metric", *table_columns(study)], _rows(study)
@@ -300,6 +334,9 @@ def _rows(study: Study) -> Rows:
             *(Mark(cell.text, cell.place) for cell in cells[metric]),
         ]
         for metric in _by_rank(study)
+    ] + [
+        [Mark("–"), Mark(row.name), *(Mark(cell.text) for cell in row.cells)]
+        for row in sentinel_rows(study)
     ]
 
 
@@ -308,10 +345,10 @@ def _csv(study: Study) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["rank", "metric", *table_columns(study)])
     cells, places = {row.name: row.cells for row in table_rows(study)}, ranks(study)
-    for metric in _by_rank(study):
-        values = [cell.value for cell in cells[metric]]
-        digits = ["" if np.isnan(value) else repr(float(value)) for value in values]
-        writer.writerow([_rank_text(places[metric]), metric, *digits])
+    ranked = [(_rank_text(places[metric]), metric, cells[metric]) for metric in _by_rank(study)]
+    for rank, name, row in [*ranked, *(("", one.name, one.cells) for one in sentinel_rows(study))]:
+        digits = ["" if np.isnan(cell.value) else repr(float(cell.value)) for cell in row]
+        writer.writerow([rank, name, *digits])
     return text.getvalue()
 
 
@@ -334,7 +371,8 @@ def study_record(study: Study) -> dict[str, Any]:
     """All numbers of a study; nan becomes None.
 
     Scores have one number per row of a set, oriented so that higher is better. The rows and columns
-    of a matrix are the metrics, or the criteria, in the order given here.
+    of a matrix are the metrics, or the criteria, in the order given here. Sentinels are apart from
+    metrics: they have neither ranks nor scores here.
     """
     several = len(set_criteria(study)) > 1
     averages = {row.name: _finite(row.cells[-1].value) for row in table_rows(study)}
@@ -352,10 +390,28 @@ def study_record(study: Study) -> dict[str, Any]:
             {"set": name, "human": human, "p": _matrix(p)}
             for (name, human), p in study.significance.items()
         ],
+        "sentinels": _sentinels(study),
         "sets": [_set(study, judged) for judged in study.sets],
         "signatures": list(study.signatures),
         "warnings": list(study.warnings),
         "notes": list(study.notes),
+    }
+
+
+def _sentinels(study: Study) -> dict[str, Any]:
+    """Agreements with the p-values of the metrics against them, chance levels and ceilings."""
+    sentinels = study.sentinels
+    records = [asdict(one) for one in sentinels.agreements]
+    for one in records:
+        one["p_values"] = {metric: _finite(p) for metric, p in one["p_values"].items()}
+    levels = {
+        name: [{"set": of, "human": human, "value": _finite(x)} for (of, human), x in by.items()]
+        for name, by in (("chance", sentinels.chance), ("ceiling", sentinels.ceiling))
+    }
+    return {
+        "agreements": [{name: _finite(x) for name, x in one.items()} for one in records],
+        **levels,
+        "signature": sentinels.signature,
     }
 
 
