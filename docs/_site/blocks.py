@@ -1,12 +1,14 @@
-"""Indented code gets the colours of its language: the sources stay plain Markdown."""
+"""Indented code gets the colours of its language, and copying a block copies its code alone."""
 
 import re
+from html import escape, unescape
 from typing import Any
 
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _ITEM = re.compile(r"^\s*([-*+]|\d+\.) ")
 _KINDS = {
     "pycon": re.compile(r">>> "),
+    "console": re.compile(r"\$ "),
     "sh": re.compile(r"(#!/bin/bash|([A-Z_]+=\S+ )?(curl|freight|make|pip|python|zcat) )"),
     "python": re.compile(r"(import|from) \w+"),
     "yaml": re.compile(r"apiVersion:"),
@@ -33,6 +35,36 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
             found.append(line)
             start += 1
     return "\n".join(found)
+
+
+_SESSION = re.compile(
+    r'<div class="highlight">(<pre><span></span><code>(<span class="gp">.*?)</code>)', re.DOTALL
+)
+_PROMPT = re.compile(r"(>>>|\.\.\.|\$)( |$)")
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Give the theme what to copy of a session: what is typed, neither prompts nor output."""
+
+    def with_code(block: re.Match[str]) -> str:
+        shown = unescape(re.sub(r"<[^>]*>", "", block[2]))
+        code = escape(typed(shown), quote=True).replace("\n", "&#10;")
+        return f'<div class="highlight" data-copy="{code}">{block[1]}'
+
+    return _SESSION.sub(with_code, html)
+
+
+def typed(session: str) -> str:
+    """What was typed in a session, without prompts; a blank line ends what goes on for several."""
+    code: list[str] = []
+    inside = False
+    for line in session.split("\n"):
+        if prompt := _PROMPT.match(line):
+            if inside and prompt[1] != "..." and code[-1]:
+                code.append("")
+            inside = prompt[1] == "..."
+            code.append(line[prompt.end() :])
+    return "\n".join(code)
 
 
 def language(line: str) -> str:

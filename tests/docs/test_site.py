@@ -2,10 +2,12 @@
 
 import functools
 import os
+import re
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from html import unescape
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
@@ -89,6 +91,19 @@ def test_code_that_is_indented_has_the_colours_of_its_language() -> None:
     assert blocks.language("minimise  this") == "text"
 
 
+def test_what_is_copied_of_a_session_is_what_was_typed(site: Path) -> None:
+    session = ">>> for k in (1, 2):\n...     print(k)\n...\n1\n2\n>>> 'a' < 'b'\nTrue\n"
+    assert blocks.typed(session) == "for k in (1, 2):\n    print(k)\n\n'a' < 'b'"
+    assert blocks.typed(">>> for k in x:\n...     k\n1\n>>> 2\n2") == "for k in x:\n    k\n\n2"
+    assert blocks.typed("$ freight version\nfreight 0.1.0\n") == "freight version"
+    page = pages_of(site)["judging.html"]
+    copied = [unescape(one) for one in re.findall(r'data-copy="([^"]*)"', page)]
+    assert any(
+        one.startswith("import freight\nfrom freight.judge import judge\n") for one in copied
+    )
+    assert not any(">>>" in one or "0.485" in one for one in copied)
+
+
 def test_a_pattern_stands_for_the_pages_that_nobody_names() -> None:
     import navigation
 
@@ -135,4 +150,35 @@ def test_a_browser_asks_nobody_else_and_has_nothing_to_complain_of(
     assert page.evaluate(height) > 5
     context.close()
     assert all(url.startswith((address, "data:", "blob:")) for url in asked)
+    assert said == []
+
+
+def test_search_and_copying_work_from_a_disk(site: Path, browser: Any) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 844})
+    page = context.new_page()
+    page.set_default_timeout(120_000)
+    asked: list[str] = []
+    said: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(message.text))
+    page.goto((site / "reference" / "scoring.html").as_uri())
+    page.click("input.md-search__input")
+    page.keyboard.type("barycenter")
+    link = page.locator("li.md-search-result__item a").first
+    link.wait_for()
+    assert "barycenter" in page.locator(".md-search-result__list").inner_text().lower()
+    link.click()
+    page.wait_for_url("**/*.html?h=*")
+    page.goto((site / "judging.html").as_uri())
+    button = page.locator("[data-copy] [data-md-type=copy]").first
+    page.evaluate(
+        "document.addEventListener('copy', () => { window.copied = getSelection().toString() ||"
+        " document.activeElement.value })"
+    )
+    button.click()
+    copied = page.wait_for_function("window.copied").json_value()
+    context.close()
+    assert copied.startswith("import freight\nfrom freight.judge import judge\njudged = ")
+    assert ">>>" not in copied
+    assert all(url.startswith(("file:", "data:", "blob:", "about:")) for url in asked)
     assert said == []
