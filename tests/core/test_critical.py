@@ -37,6 +37,22 @@ def kinds(hyp: str, *refs: str) -> list[str]:
         ("He said это хорошо.", "He said that it is good.", ("это хорошо", "")),
         ("The cat the cat the cat sat.", "The cat sat.", ("The cat the cat the cat", "")),
         ("Der Zug kam um 5.", "Der Zug kam um 6.", ("5", "6")),
+        ("Take it twice a day.", "Take it three times a day.", ("twice", "three")),
+        ("Sales fell by a third.", "Sales fell by a quarter.", ("a third", "a quarter")),
+        ("He finished second.", "He finished third.", ("second", "third")),
+        ("It is his 21st.", "It is his twenty-second.", ("21", "twenty-second")),
+        ("It costs 500 yen.", "It costs 500 yuan.", ("500 yen", "500 yuan")),
+        ("She paid ₹300.", "She paid ¥300.", ("300", "300")),
+        ("It was minus 5 degrees.", "It was 5 degrees.", ("5", "5")),
+        ("It opens at 9 am.", "It opens at 9 pm.", ("9 am", "9 pm")),
+        ("A million people marched.", "A billion people marched.", ("A million", "A billion")),
+        ("They flew the F-16 home.", "They flew the F-35 home.", ("16", "35")),
+        ("It is illegal to park here.", "It is legal to park here.", ("illegal", "legal")),
+        ("He was able to walk.", "He was unable to walk.", ("able", "unable")),
+        ("Toyota recalled the cars.", "Honda recalled the cars.", ("Toyota", "Honda")),
+        ("Anna Schmidt won the race.", "Maria Schmidt won the race.", ("Anna", "Maria")),
+        ("He flew from Madrid to Rome.", "He flew from Madrid to Milan.", ("Rome", "Milan")),
+        ("He asked Dr. Patel for it.", "He asked Dr. Singh for it.", ("Patel", "Singh")),
     ],
 )
 def test_the_words_of_a_difference(hyp: str, ref: str, words: tuple[str, str]) -> None:
@@ -50,6 +66,20 @@ def test_the_words_of_a_difference(hyp: str, ref: str, words: tuple[str, str]) -
     [
         ("Nine people died.", "9 people died."),
         ("twenty-one men", "21 men"),
+        ("She came 21st.", "She came twenty-first."),
+        ("It is due on 2021-03-21.", "It is due on March 21st, 2021."),
+        ("one and a half million people", "1.5 million people"),
+        ("three-and-a-half years", "three and a half years"),
+        ("1/3 of the voters", "a third of the voters"),
+        ("Three quarters of them left.", "75% of them left."),
+        ("half an hour later", "30 minutes later"),
+        ("It was two degrees below zero.", "It was -2 degrees."),
+        ("In the nineties he moved.", "In the 1990s he moved."),
+        ("COVID spread fast.", "Covid-19 spread fast."),
+        ("Louis XIV was king.", "Louis the Fourteenth was king."),
+        ("It is the least likely of all.", "It is the most unlikely of all."),
+        ("Officials recalled the cars.", "Authorities recalled the cars."),
+        ("Mr Ko explained it.", "Mr. Coe explained it."),
         ("two hundred and five", "205"),
         ("a dozen eggs", "12 eggs"),
         ("1,500 people", "1.500 people"),
@@ -79,6 +109,12 @@ def test_what_only_looks_different(hyp: str, ref: str) -> None:
     assert kinds(hyp, ref) == []
     if hyp:
         assert kinds(ref, hyp) == []
+
+
+def test_numbers_that_count_other_things() -> None:
+    swapped = "He has three sons and two daughters."
+    assert kinds("He has two sons and three daughters.", swapped) == ["number differs"] * 2
+    assert kinds("He has two daughters and three sons.", swapped) == []
 
 
 def test_a_text_that_breaks_off() -> None:

@@ -19,7 +19,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from freight.core.flags import CriticalDifference, FlagKind, Span
-from freight.core.quantities import Number, has_numbers, read_numbers, unequal_numbers
+from freight.core.quantities import Number, has_numbers, read_numbers, recounted, unequal_numbers
+from freight.data.languages import ALIASES, FUNCTION_WORDS, NO_NAMES, word_set
 
 
 def critical_differences(
@@ -80,7 +81,8 @@ class _Text:
         end = 0
         for run in _WORD.finditer(self.text):
             between = self.text[end : run.start()]
-            first = not words or _SENTENCE_MARK.search(between) is not None
+            titled = words and between == ". " and words[-1].folded in _TITLES
+            first = not words or (not titled and _SENTENCE_MARK.search(between) is not None)
             words.append(_Word(run[0], _fold(run[0]), run.start(), run.end(), first))
             end = run.end()
         return words
@@ -101,6 +103,12 @@ class _Text:
         return list(read_numbers(self.text))
 
     @cached_property
+    def counted(self) -> list[tuple[Number, str]]:
+        """Each number with the word behind it."""
+        behind = ((one, _BEHIND.match(self.text, one.span[1])) for one in self.numbers)
+        return [(one, _fold(word[1]) if word else "") for one, word in behind]
+
+    @cached_property
     def negations(self) -> list[_Negation]:
         negations = []
         for run in _NEGATION.finditer(self.text):
@@ -119,7 +127,8 @@ class _Text:
         capital = [word for word in inside if word.text[0].isupper()]
         if 2 * len(capital) > len(inside) + 2:
             return []
-        return [word for word in capital if len(word.text) > 1 and word.folded not in _NO_NAMES]
+        named = [word for word in capital if not re.fullmatch("[A-Z]|[IVX]+", word.text)]
+        return [word for word in named if word.folded not in NO_NAMES]
 
     def place_of(self, other: _Text, span: Span) -> Span:
         """Where in this text something of the other one would stand: behind what is before it."""
@@ -131,10 +140,6 @@ class _Text:
             if common > 0:
                 end = self.words[block.b + common - 1].end
         return end, end
-
-
-def _set_of(words: str) -> frozenset[str]:
-    return frozenset(words.split())
 
 
 @lru_cache(maxsize=4096)
@@ -156,13 +161,6 @@ _WORD = re.compile(r"[^\W\d_]+(?:['\u2019\-][^\W\d_]+)*")
 _LETTERS = str.maketrans({"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "ı": "i", "ß": "s", "đ": "d"})
 _SENTENCE_MARK = re.compile(r"[.!?:;…\"“”„«»()\[\]|*•]|(?<!\w)['‘’`]|--|[–—]|\d\s*$|\n|&quot;")
 _COMMON = 0.15  # of all words: English has twice as many of these, other languages half as many
-FUNCTION_WORDS = _set_of(
-    "a about after again all also an and any are as at back be been before but by can could did do"
-    " does don't for from had has have he her him his how i if in into is isn't it its just like"
-    " made make may me more most my no not of off on one only or other our out over said she should"
-    " so some than that the their them then there these they this those to two up was we were what"
-    " when where which while who whose will with would you your however every cannot"
-)
 
 
 # Numbers.
@@ -172,7 +170,8 @@ def _numbers(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
     if not any(has_numbers(text.text, text.folded) for text in (hyp, ref)):
         return
     english = hyp.english and ref.english
-    for own, other in unequal_numbers(hyp.numbers, ref.numbers, english):
+    pairs = [*unequal_numbers(hyp.numbers, ref.numbers, english)]
+    for own, other in pairs or recounted(hyp.counted, ref.counted):
         yield _difference(FlagKind.NUMBER, hyp, ref, own and own.span, other and other.span)
 
 
@@ -188,7 +187,10 @@ class _Negation(NamedTuple):
 
 
 def _negations(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
-    if not (hyp.negations or ref.negations) or not (hyp.english and ref.english):
+    if not (hyp.english and ref.english):
+        return
+    if not hyp.negations and not ref.negations:
+        yield from _prefixed(hyp, ref)
         return
     ours, theirs = _surplus(hyp, ref), _surplus(ref, hyp)
     if bool(ours) == bool(theirs):
@@ -198,6 +200,17 @@ def _negations(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
     for span in single[_count_reversals(other, text) :]:
         spans = (span, None) if ours else (None, span)
         yield _difference(FlagKind.NEGATION, hyp, ref, *spans)
+
+
+def _prefixed(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
+    """A word with a negating prefix in one text, the bare word in the other: illegal, legal."""
+    for text, other, sign in ((hyp, ref, 1), (ref, hyp, -1)):
+        for word in () if _count_reversals(other, text) else text.words:
+            bare = _PREFIXED.fullmatch(word.folded)
+            if bare and word.folded not in other.folded and bare[1] not in text.folded:
+                for same in [one for one in other.words if one.folded == bare[1]][:1]:
+                    spans = (word.span, same.span)[::sign]
+                    yield _difference(FlagKind.NEGATION, hyp, ref, *spans)
 
 
 def _surplus(text: _Text, other: _Text) -> list[Span]:
@@ -250,10 +263,15 @@ _IDIOM = re.compile(
     r"|\bno (?:doubt|matter)\b|\bno\.? ?\d|\bnothing (?:but|short)\b",
     re.IGNORECASE,
 )
+_PREFIXED = re.compile(
+    r"(?:un(?!less)|non-?|i(?:l(?=l)|r(?=r)|m(?=poss|prob|mat|mor|pol|perf|prac|prop)"
+    r"|n(?=cap|sec|suff|vis|vali|eff|comp|corr|acc|act|adeq|app|dire|freq|sig|tol|elig|expe))"
+    r"|dis(?=agree|appr|hon|obey|sat|qual|loy))(\w{4,})"
+)
 _REVERSAL = re.compile(
     r"un\w{3,}|im(?:poss|prob|mat|pat)\w+|in(?:cap|sec|suff|vis|vali|eff|abil|compl|correct|depend)\w+"
     r"|ir(?:resp|rel)\w+|il(?:leg|log)\w+|dis(?:a|cont|reg|ob|hon|sat)\w+|non\w*|nor"
-    r"|hardly|barely|scarcely|rarely|seldom|few|fewer|little|less|only|except|until|yet|still"
+    r"|hardly|barely|scarcely|rarely|seldom|few|fewer|little|less|least|only|except|until|yet|still"
     r"|lack\w*|fail\w*|refus\w+|den(?:y|ie[sd]|ying|ial)|avoid\w*|prevent\w*|reject\w*|forb\w+"
     r"|stop\w*|ceas\w+|miss\w*|loses?|lost|losing|absen\w+|free|instead|rather|beyond|away|out"
     r"|prohib\w+|ban(?:s|ned)?|against|despite|exclud\w+|neglect\w*|ignor\w+|without|any\w*"
@@ -269,10 +287,7 @@ def _names(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
         return
     ours = _phrases([name for name in hyp.names if not _has_name(ref, name, hyp)])
     theirs = _phrases([name for name in ref.names if not _has_name(hyp, name, ref)])
-    first = _first_names(hyp, ref)
-    if first is not None:
-        yield _difference(FlagKind.NAME, hyp, ref, first[0].span, first[1].span)
-    for own, other in zip(ours, theirs, strict=False):
+    for own, other in (*_first_names(hyp, ref), *zip(ours, theirs, strict=False)):
         yield _difference(FlagKind.NAME, hyp, ref, own, other)
     for other in theirs[len(ours) :]:
         if _is_inserted(ref, hyp, other):
@@ -281,7 +296,7 @@ def _names(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
 
 def _has_name(text: _Text, name: _Word, own: _Text) -> bool:
     """Whether a text has a name of the other one in any form."""
-    aliases = name.folded, *_ALIASES.get(name.folded, ())
+    aliases = name.folded, *ALIASES.get(name.folded, ())
     if any(alias in text.folded for alias in aliases) or _abbreviated(name, own, text):
         return True
     return any(_alike(name, word) for word in text.words)
@@ -289,12 +304,11 @@ def _has_name(text: _Text, name: _Word, own: _Text) -> bool:
 
 def _alike(name: _Word, word: _Word) -> bool:
     """Whether two words may be forms of one name: an ending, a short form, a transliteration."""
-    one, other = sorted((name.folded, word.folded), key=len)
+    one, other = sorted((_sound(name.folded), _sound(word.folded)), key=len)
     if other.startswith(one[:4] if len(one) > 3 else one):
         return len(one) > 2 or (len(one) == 2 and word.text[0].isupper())
-    if len(one) < 4:
+    if len(one) < 4 or (word.text[0].islower() and word.folded[0] != name.folded[0]):
         return False
-    one, other = _sound(one), _sound(other)
     least = 0.6 if one[:1] == other[:1] else 0.75
     matcher = SequenceMatcher(None, one, other, autojunk=False)
     return matcher.real_quick_ratio() >= least and matcher.quick_ratio() >= least <= matcher.ratio()
@@ -321,21 +335,26 @@ def _abbreviated(name: _Word, own: _Text, text: _Text) -> bool:
     return any(name.folded[0] in word for word in capitals if word not in own.folded)
 
 
-def _first_names(hyp: _Text, ref: _Text) -> tuple[_Word, _Word] | None:
+def _first_names(hyp: _Text, ref: _Text) -> Iterator[tuple[Span, Span]]:
     """Two names at the beginning, as in "Lyon is" and "Paris is"."""
     if min(len(hyp.words), len(ref.words)) < 2:
-        return None
+        return
     (one, verb), (other, same) = hyp.words[:2], ref.words[:2]
-    if verb.folded != same.folded or verb.folded not in _VERBS or _alike(one, other):
-        return None
-    if one.folded in ref.folded or other.folded in hyp.folded:
-        return None
-    return (one, other) if _may_be_name(one) and _may_be_name(other) else None
+    if verb.folded != same.folded or _alike(one, other):
+        return
+    if verb.folded not in _VERBS:  # more have to be the same, and neither is a plural
+        rest = [[word.folded for word in text.words[1:]] for text in (hyp, ref)]
+        plural = "s" in (one.folded[-1], other.folded[-1])
+        if rest[0] != rest[1] or plural or not _PAST.fullmatch(verb.text):
+            return
+    new = one.folded not in ref.folded and other.folded not in hyp.folded
+    if new and _may_be_name(one) and _may_be_name(other):
+        yield one.span, other.span
 
 
 def _may_be_name(first: _Word) -> bool:
     """Whether the first word of a text, before a verb in the singular, may be a name."""
-    plain = first.folded in _NO_NAMES or _PLAIN_ENDING.search(first.folded)
+    plain = first.folded in NO_NAMES or _PLAIN_ENDING.search(first.folded)
     return first.text.istitle() and not plain
 
 
@@ -350,33 +369,13 @@ def _phrases(words: list[_Word]) -> list[Span]:
     return spans
 
 
-_NO_NAMES = FUNCTION_WORDS | _set_of(
-    "i'm i've i'd i'll mr mrs ms miss dr sir lady lord prof st here why each nobody nothing"
-    " everyone everything something someone somebody anyone three must very still even now today"
-    " yesterday god internet president minister chancellor king queen prince princess pope"
-    " bishop general captain governor mayor secretary deputy vice head chief executive officer"
-    " director managing chairman chairwoman chair state government parliament senate congress court"
-    " house party church police army north south east west northern southern eastern western world"
-    " war earth sun moon office agency institute department station school university college cup"
-    " championship championships league group review investigation convention regulation authority"
-    " public supreme high medical board administration association promotion advancement commission"
-    " committee council federal national international ministry bureau center bank fund union"
-    " act law treaty award prize festival company corporation hospital museum street road avenue"
-    " bridge park river lake sea island mountain airport square hall assembly republic academy"
-    " society federation organisation organization foundation service services agreement january"
-    " february march april june july august september october november december jan feb mar apr jun"
-    " jul aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday"
-)
 _PLAIN_ENDING = re.compile(r"(?:ing|ly|ed|ness|tion|ment|ity|ance|ence|ism|er|ship|hood)$")
-_VERBS = _set_of("is was has does says")
-_ALIAS_GROUPS = (
-    "us usa u.s america american americans states united; uk gb britain british england english"
-    " kingdom; eu europe european brussels; un nations; france french; netherlands holland dutch;"
-    " switzerland swiss; denmark danish dane; poland polish pole poles; spain spanish; turkey"
-    " turkish turk turks turkiye; greece greek; wales welsh; ireland irish; germany german;"
-    " kiev kyiv; myanmar burma; peking beijing; czechia czech bohemia"
+_VERBS = word_set("is was has does says")
+_PAST = re.compile(
+    r"[A-Z]\w+|\w{2,}ed|said|told|won|bought|sold|went|came|took|gave|made|met|lost|left|led|held|began|wrote"
 )
-_ALIASES = {name: group.split() for group in _ALIAS_GROUPS.split(";") for name in group.split()}
+_TITLES = word_set("dr mr mrs ms prof st gen sen gov rep lt col sgt capt")
+_BEHIND = re.compile(r"[ -]([^\W\d_]+)")
 
 
 # Text in a foreign script, cut off, or repeated.

@@ -42,13 +42,13 @@ def unequal_numbers(
     """
     own_rest, other_rest = _without_equal(ours, theirs), _without_equal(theirs, ours)
     if not own_rest and not other_rest:
-        yield from _recounted(ours, theirs)
+        yield from _repeated(ours, theirs)
         yield from _other_units(ours, theirs)
         return
     for own, other in _pair_up(own_rest, other_rest):
         alone = own or other
         if own is not None and other is not None:
-            if own.strong or other.strong or own.unit == other.unit == _ORDINAL:
+            if own.strong or other.strong or own.unit == other.unit in (_ORDINAL, _FRACTION):
                 yield own, other
         elif alone is not None and alone.strong and alone.digits and words_known:
             yield own, other
@@ -60,7 +60,7 @@ def _without_equal(numbers: list[Number], others: list[Number]) -> list[Number]:
     return [x for x in numbers if known.isdisjoint(x.values) and x.unit != _ARTICLE]
 
 
-def _recounted(ours: list[Number], theirs: list[Number]) -> Iterator[tuple[Number, Number]]:
+def _repeated(ours: list[Number], theirs: list[Number]) -> Iterator[tuple[Number, Number]]:
     """Of equally many numbers of the same values, those that one text has more often."""
     if len(ours) != len(theirs):
         return
@@ -100,7 +100,7 @@ def _pair_up(
 
 
 def _comparable(one: Number, other: Number) -> bool:
-    return one.unit == other.unit or not {one.unit, other.unit} & {_MONTH, _WEEKDAY}
+    return one.unit == other.unit or not {one.unit, other.unit} & {_MONTH, _WEEKDAY, _TIMES}
 
 
 def _is_converted(one: Number, other: Number) -> bool:
@@ -127,9 +127,17 @@ def read_numbers(text: str) -> Iterator[Number]:
             yield from _digits(text, run)
         elif run["words"]:
             yield from _number_words(run["words"], run.start(), text)
-        elif run["weak"]:
-            value = _WEAK[run["weak"].lower()]
-            yield Number(frozenset([value]), run.span(), _ARTICLE, strong=False, digits=False)
+        elif run["fraction"]:
+            yield _fraction(text, run)
+        elif run["nth"]:
+            tens, ones = re.split("[ -]", run["nth"].lower())
+            values = frozenset([_CARDINALS[tens] + _ORDINALS[ones]])
+            yield Number(values, run.span(), _ORDINAL, digits=False)
+        elif run["weak"] or run["roman"]:
+            name = (run["weak"] or "").lower()
+            value = _WEAK[name] if name else _roman(run["roman"])
+            unit = _TIMES if name in ("once", "twice") else _ARTICLE
+            yield Number(frozenset([value]), run.span(), unit, strong=False, digits=False)
         elif run["ordinal"]:
             value = _ORDINALS[run["ordinal"].lower()]
             yield Number(frozenset([value]), run.span(), _ORDINAL, value > 3, False)
@@ -146,10 +154,17 @@ def _digits(text: str, run: re.Match[str]) -> Iterator[Number]:
     whole = "/" not in written and (":" not in written or _CLOCK.fullmatch(written) is not None)
     if whole and (len(parts) < 3 or grouped):
         parts = [written]
+    ratio = _RATIO.fullmatch(written)
+    if ratio and float(ratio[1]) < float(ratio[2]):
+        parts = [written]
     scale_name = (run["scale"] or "").lower()
     scale = _SCALES.get(scale_name, 1.0)
-    unit = _UNITS.get((run["unit"] or run["currency"] or "").lower(), "")
+    unit = _UNITS.get((run["unit"] or run["currency"] or "").lower().rstrip("."), "")
+    unit = unit or (_HALF_DAYS[run["clock"][0].lower()] if run["clock"] else "")
+    if not unit and _UNIT_TIMES.match(text, run.end()):
+        unit = _TIMES
     start = run.start("digits")
+    part_of_word = _PART_OF_WORD.search(text, max(start - 2, 0), start) is not None
     for k, part in enumerate(parts):
         span = start, start + len(part)
         start = span[1] + 1
@@ -169,12 +184,17 @@ def _digits(text: str, run: re.Match[str]) -> Iterator[Number]:
             values |= {100 * float(century[1]) + value for value in values}
         if run["decade"] and max(values) < 100:
             values |= {1900 + value for value in values}
-        known = frozenset(round(x, 6) for x in values)
-        yield Number(known, span, unit if last else "", end=run.end("unit") if last else 0)
+        known = _below_zero(text, span, unit, frozenset(round(x, 6) for x in values))
+        stop = run.end("unit") if run["unit"] else run.end("clock")
+        own_unit, stop = (unit, stop) if last else ("", 0)
+        yield Number(known, span, own_unit, digits=not part_of_word, end=stop)
 
 
 def _values(written: str) -> set[float]:
     """What digits with separators may mean: 1.500 is 1500 or 1.5."""
+    if ratio := _RATIO.fullmatch(written):
+        share, denominator = float(ratio[1]) / float(ratio[2]), float(ratio[2])
+        return {share, float(round(100 * share)), denominator}
     fraction = _FRACTIONS.get(written[-1], 0.0)
     if ":" in written:
         hours, minutes = (re.sub(r"\D", "", part) for part in written.split(":"))
@@ -203,6 +223,9 @@ def _number_words(words: str, start: int, text: str) -> Iterator[Number]:
         word = run[0].lower()
         if word == "and" or (word == "a" and begin is not None):
             continue
+        if word == "half":
+            group, end = group + 0.5, run.end()
+            continue
         if word == "a":
             begin, group, last, end = run.start(), 1.0, 1.0, run.end()
             continue
@@ -226,10 +249,36 @@ def _number_words(words: str, start: int, text: str) -> Iterator[Number]:
 def _cardinal(value: float, start: int, end: int, text: str) -> Number:
     unit = _UNIT_AFTER.match(text, end)
     name = _UNITS.get(unit[1].lower(), "") if unit else ""
+    name = name or (_TIMES if _UNIT_TIMES.match(text, end) else "")
     decades = _LONG_TIMES.match(text, end)
     values = {value, value * _SCALES[decades[1].lower()]} if decades else {value}
-    stop = unit.end() if unit else 0
-    return Number(frozenset(values), (start, end), name, value != 1.0, False, stop)
+    known = _below_zero(text, (start, end), name, frozenset(values))
+    return Number(known, (start, end), name, value != 1.0, False, unit.end() if unit else 0)
+
+
+def _below_zero(text: str, span: Span, unit: str, values: frozenset[float]) -> frozenset[float]:
+    """The values of a temperature, negative behind a minus or before "below zero"."""
+    before = _MINUS.search(text, max(span[0] - 9, 0), span[0])
+    if unit in _TEMPERATURES and (before or _UNDER.match(text, span[1])):
+        return frozenset(-value for value in values)
+    return values
+
+
+def _fraction(text: str, run: re.Match[str]) -> Number:
+    """A third, two-thirds, half an hour: as a share, in percent, and by its denominator."""
+    count, _, part = run["fraction"].lower().replace("-", " ").rpartition(" ")
+    denominator = _PARTS[part.rstrip("s")]
+    share = _CARDINALS.get(count, 1.0) / denominator
+    unit = _UNIT_OF_PART.match(text, run.end())
+    values = frozenset([share, round(100 * share), denominator])
+    name = _UNITS.get(unit[1].lower(), "") if unit else ""
+    return Number(values, run.span(), name or _FRACTION, False, False, unit.end() if unit else 0)
+
+
+def _roman(numeral: str) -> float:
+    digits = [{"I": 1, "V": 5, "X": 10}[letter] for letter in numeral]
+    signed = [-a if a < b else a for a, b in zip(digits, [*digits[1:], 0], strict=True)]
+    return float(sum(signed))
 
 
 def _no_date(text: str, run: re.Match[str]) -> bool:
@@ -259,22 +308,14 @@ def _split(names: str) -> list[str]:
     return names.split()
 
 
-_CARDINALS = (
-    {
-        name: float(value)
-        for value, name in enumerate(
-            _split(
-                "zero one two three four five six seven eight nine ten eleven twelve thirteen"
-                " fourteen fifteen sixteen seventeen eighteen nineteen"
-            )
-        )
-    }
-    | {
-        name: 20.0 + 10 * k
-        for k, name in enumerate(_split("twenty thirty forty fifty sixty seventy eighty ninety"))
-    }
-    | {"hundred": 100.0, "dozen": 12.0}
+_TEENS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+    " sixteen seventeen eighteen nineteen"
 )
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_CARDINALS = {name: float(value) for value, name in enumerate(_split(_TEENS))}
+_CARDINALS |= {name: 20.0 + 10 * k for k, name in enumerate(_split(_TENS))}
+_CARDINALS |= {"hundred": 100.0, "dozen": 12.0}
 _SCALES = {
     "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "k": 1e3, "m": 1e6,
     "mn": 1e6, "mln": 1e6, "b": 1e9, "bn": 1e9, "bln": 1e9, "tn": 1e12, "万": 1e4, "亿": 1e8,
@@ -283,26 +324,31 @@ _SCALES = {
 _DOUBTFUL_SCALES = ("m", "k", "b", "decade", "decades", "century", "centuries")
 _LONG_TIMES = re.compile(r" (decades|centuries)\b", re.IGNORECASE)
 _FRACTIONS = {"½": 0.5, "¼": 0.25, "¾": 0.75, "⅓": 1 / 3, "⅔": 2 / 3}
-_SEPARATORS = re.compile(r"[/:.]")
+_PARTS = {"half": 2.0, "halve": 2.0, "third": 3.0, "quarter": 4.0, "fifth": 5.0, "tenth": 10.0}
+_MINUS = re.compile(r"(?:(?:^|(?<=[\s(]))[-−–]|\b(?:minus|negative) )$", re.IGNORECASE)
+_UNDER = re.compile(r".{0,20}\bbelow (?:zero|freezing)", re.IGNORECASE)
+_RATIO = re.compile(r"([1-9])/([2-9]|10)")
+_PART_OF_WORD = re.compile(r"[^\W\d_]-$")
+_UNIT_TIMES = re.compile(r"[ -]times?\b", re.IGNORECASE)
+_HALF_DAYS = {"a": "am", "p": "pm"}
+_SEPARATORS = re.compile(r"[/:.-]")
 _CENTURY = re.compile(r"(\d\d)\d\d[-–/]$")
 _CLOCK = re.compile(r"(?:1?\d|2[0-4]): ?[0-5]\d")
-_MONTH, _WEEKDAY, _ORDINAL = "month name", "weekday", "ordinal"
+_MONTH, _WEEKDAY, _ORDINAL, _TIMES, _FRACTION = _split("month-name weekday ordinal times fraction")
 _ARTICLE = "article"
 """The unit of words that may stand for a number but are none: a, both, no."""
-_ORDINALS = {
-    name: float(k + 1)
-    for k, name in enumerate(
-        _split(
-            "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
-            " thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
-        )
-    )
-}
+_NTH = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth"
+    " fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
+)
+_ORDINALS = {name: float(k + 1) for k, name in enumerate(_split(_NTH))}
 _WEAK = {
     "once": 1.0, "single": 1.0, "both": 2.0, "couple": 2.0, "pair": 2.0, "twice": 2.0,
     "double": 2.0, "doubled": 2.0, "two-thirds": 2.0, "half": 0.5, "triple": 3.0, "tripled": 3.0,
     "quarter": 4.0, "decade": 10.0, "century": 100.0, "no": 0.0, "none": 0.0, "nil": 0.0,
     "an": 1.0, "a": 1.0, "alone": 1.0, "trio": 3.0, "duo": 2.0,
+    "twenties": 1920.0, "thirties": 1930.0, "forties": 1940.0, "fifties": 1950.0,
+    "sixties": 1960.0, "seventies": 1970.0, "eighties": 1980.0, "nineties": 1990.0,
 }  # fmt: skip
 _MONTHS = _split("jan feb mar apr may jun jul aug sep oct nov dec")
 _DAYS = _split("mon tue wed thu fri sat sun")
@@ -310,41 +356,22 @@ _DOUBTFUL = {"may", "march", "mar", "sun", "sat", "jan"}
 _BEFORE_DATE = re.compile(
     r"(?:\d|\b(?:in|of|on|since|until|till|last|next|by|before|after|from|to|this|mid|and)) $|\d$"
 )
-_UNIT_SPELLINGS = {
-    "percent": "% percent per_cent pct",
-    "dollar": "$ us$ usd dollar dollars",
-    "euro": "€ eur euro euros",
-    "pound": "£ gbp pound pounds",
-    "lb": "lb lbs",
-    "degree": "° degree degrees",
-    "mg": "mg milligram milligrams",
-    "mcg": "µg mcg microgram micrograms",
-    "g": "g gram grams gramme grammes",
-    "kg": "kg kilo kilos kilogram kilograms",
-    "tonne": "tonne tonnes ton tons",
-    "ml": "ml millilitre millilitres milliliter milliliters",
-    "l": "l litre litres liter liters",
-    "mm": "mm millimetre millimetres millimeter millimeters",
-    "cm": "cm centimetre centimetres centimeter centimeters",
-    "metre": "metre metres meter meters",
-    "km": "km kilometre kilometres kilometer kilometers",
-    "mile": "mile miles",
-    "foot": "foot feet ft",
-    "inch": "inch inches",
-    "celsius": "°c celsius",
-    "fahrenheit": "°f fahrenheit",
-    "second": "second seconds sec",
-    "minute": "minute minutes min",
-    "hour": "hour hours h",
-    "day": "day days",
-    "week": "week weeks",
-    "month": "month months",
-    "year": "year years",
-}
+_UNIT_SPELLINGS = (
+    "percent: % percent per_cent pct; dollar: $ us$ usd dollars; euro: € eur euros; pound: £ gbp"
+    " pounds; yen: ¥ jpy; yuan: cny rmb renminbi; rupee: ₹ rs inr rupees; rouble: ₽ rub roubles"
+    " ruble rubles; franc: chf francs; krone: krona kronor kroner koruna crowns; lira: ₺ liras;"
+    " peso: pesos; lb: lbs; degree: ° degrees; mg: milligram milligrams; mcg: µg microgram"
+    " micrograms; g: gram grams gramme grammes; kg: kilo kilos kilogram kilograms; tonne: tonnes"
+    " ton tons; ml: millilitre millilitres milliliter milliliters; l: litre litres liter liters;"
+    " mm: millimetre millimetres millimeter millimeters; cm: centimetre centimetres centimeter"
+    " centimeters; metre: metres meter meters; km: kilometre kilometres kilometer kilometers;"
+    " mile: miles; foot: feet ft; inch: inches; celsius: °c; fahrenheit: °f; second: seconds sec;"
+    " minute: minutes min; hour: hours h; day: days; week: weeks; month: months; year: years"
+)
 _UNITS = {
     spelling.replace("_", " "): unit
-    for unit, spellings in _UNIT_SPELLINGS.items()
-    for spelling in spellings.split()
+    for unit, spellings in (group.split(": ") for group in _UNIT_SPELLINGS.split("; "))
+    for spelling in (unit, *spellings.split())
 }
 _CONVERSIONS = {
     ("kg", "lb"): 2.2046, ("kg", "pound"): 2.2046, ("km", "mile"): 0.6214, ("metre", "foot"): 3.281,
@@ -355,13 +382,17 @@ _CONVERSIONS = {
 }  # fmt: skip
 _ROUNDING, _ROUNDED_DEGREES = 0.04, 2.0
 _TEMPERATURES = {"degree", "celsius", "fahrenheit"}
-_MEASURES = frozenset(_UNITS.values())
+_MEASURES = frozenset(_UNITS.values()) | frozenset(_HALF_DAYS.values())
 _UNIT_NAMES = "|".join(
-    re.escape(name) for name in sorted(_UNITS, key=len, reverse=True) if name[0] not in "$€£"
+    re.escape(name) for name in sorted(_UNITS, key=len, reverse=True) if name[0] not in "$€£¥₹₽₺"
 )
 _UNIT_AFTER = re.compile(rf"[ \u00a0-]?({_UNIT_NAMES})(?!\w)", re.IGNORECASE)
+_UNIT_OF_PART = re.compile(rf"(?: of)? an? ({_UNIT_NAMES})(?!\w)", re.IGNORECASE)
 _GROUPED = re.compile(r"\d{1,3}(?:([.,])\d{3})(?:\1\d{3})*|\d{4,}|\d{1,3}(?:\d{3})+")
 _CARDINAL_NAMES = "|".join(sorted(_CARDINALS, key=len, reverse=True))
+_CURRENCIES = "USD|EUR|GBP|CHF|JPY|CNY|RMB|INR|Rs"
+_PART_NAMES = "half|halves|thirds?|quarters?|fifths?|tenths?"
+_ONES = "|".join(list(_ORDINALS)[:9])
 _MONTH_NAMES = (
     "January|February|March|April|May|June|July|August|September|October|November|December"
 )
@@ -369,20 +400,26 @@ _DAY_NAMES = "Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday"
 _SCALE_NAMES = "thousand|million|billion|trillion"
 _QUANTITY = re.compile(
     rf"""&\#?\w+;
-    |(?P<currency>US\$|[$€£])?\s?
-      (?P<digits>\d{{1,3}}(?:(?:[ \u00a0\u202f]|,[ ](?=000))\d{{3}})+(?!\d)
+    |(?P<currency>US\$|[$€£¥₹₽₺]|\b(?:{_CURRENCIES})\b\.?)?\s?
+      (?P<digits>\d{{4}}-\d\d-\d\d(?![\d-])
+        |\d{{1,3}}(?:(?:[ \u00a0\u202f]|,[ ](?=000))\d{{3}})+(?!\d)
         |\d+(?:(?:[.,'’/]|:[ ]?)\d+)*[½¼¾⅓⅔]?|[½¼¾⅓⅔])
       (?:[ \u00a0-]?(?P<scale>(?i:{_SCALE_NAMES}|mln|mn|bln|bn|tn|decades|centuries)(?!\w)
         |[kKmMbB](?!\w)|[万亿億千]))?
       (?P<decade>['’]?s(?!\w))?
       (?:[ \u00a0]?(?P<clock>(?i:[ap]\.?m\b)))?
       (?:[ \u00a0-]?(?P<unit>(?i:{_UNIT_NAMES}))(?!\w))?
+    |\b(?P<fraction>(?i:(?:a(?![ -]half)|one|two|three|four)[ -](?:{_PART_NAMES})
+      |half(?=[ ](?:of|the|an?|all)\b)))\b
+    |\b(?P<nth>(?i:(?:{_TENS.replace(" ", "|")})[ -](?:{_ONES})))\b
     |\b(?P<words>(?i:(?:a(?=[ ](?:hundred|dozen|{_SCALE_NAMES})\b)|(?:{_CARDINAL_NAMES})\b)
-      (?:[ -](?:and[ ])?(?:{_CARDINAL_NAMES}|{_SCALE_NAMES})\b)*))
+      (?:[ -](?:and[ ])?(?:{_CARDINAL_NAMES}|{_SCALE_NAMES})\b)*
+      (?:[ -]and[ -]a[ -]half\b(?:[ ](?:{_SCALE_NAMES})\b)?)?))
     |\b(?P<ordinal>(?i:{"|".join(_ORDINALS)}))\b
     |\b(?P<date>{_MONTH_NAMES}|{_DAY_NAMES}
       |(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|Mon|Tues?|Wed|Thurs?|Fri|Sat|Sun)
         \b\.?(?=[ ]\d|,))
+    |\b(?P<roman>X{{0,3}}(?:IX|IV|VI{{0,3}}|I{{1,3}})|X{{2,3}})\b(?<=[IVX]{{2}})
     |\b(?P<weak>(?i:{"|".join(sorted(_WEAK, key=len, reverse=True))}))\b
     """,
     re.VERBOSE,
@@ -390,11 +427,24 @@ _QUANTITY = re.compile(
 _DIGIT = re.compile(r"\d|[½¼¾⅓⅔]")
 _NUMBER_NAMES = (
     frozenset(_CARDINALS)
-    | frozenset(_ORDINALS) - {"first", "second", "third"}
+    | frozenset(_ORDINALS) - {"first"}
+    | frozenset(_SCALE_NAMES.split("|"))
+    | {"half", "quarter", "twice"}
     | {name.lower() for name in f"{_MONTH_NAMES}|{_DAY_NAMES}".split("|")}
 )
 
 
 def has_numbers(text: str, words: Iterable[str]) -> bool:
     """Whether a text of these words in lower case has a number that counts on its own."""
-    return _DIGIT.search(text) is not None or not _NUMBER_NAMES.isdisjoint(words)
+    parts = (part for word in words for part in word.split("-"))
+    return _DIGIT.search(text) is not None or not _NUMBER_NAMES.isdisjoint(parts)
+
+
+def recounted(
+    ours: Iterable[tuple[Number, str]], theirs: Iterable[tuple[Number, str]]
+) -> Iterator[tuple[Number, Number]]:
+    """Numbers, each with the word behind it, that count other things: two sons, two daughters."""
+    sides = [{noun: one for one, noun in side if noun and one.strong} for side in (ours, theirs)]
+    pairs = [(own, sides[1][noun]) for noun, own in sides[0].items() if noun in sides[1]]
+    unlike = [(own, other) for own, other in pairs if own.values.isdisjoint(other.values)]
+    yield from unlike if len(unlike) > 1 else ()

@@ -263,3 +263,48 @@ def _identifier() -> Any:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+# What is known of English words.
+
+
+def word_set(words: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(words.split())
+
+
+FUNCTION_WORDS = word_set(
+    "a about after again all also an and any are as at back be been before but by can could did do"
+    " does don't for from had has have he her him his how i if in into is isn't it its just like"
+    " made make may me more most my no not of off on one only or other our out over said she should"
+    " so some than that the their them then there these they this those to two up was we were what"
+    " when where which while who whose will with would you your however every cannot"
+)
+"""The commonest words, which occur in nearly every sentence."""
+NO_NAMES = FUNCTION_WORDS | word_set(
+    "i'm i've i'd i'll mr mrs ms miss dr sir lady lord prof st here why each nobody nothing"
+    " everyone everything something someone somebody anyone three must very still even now today"
+    " yesterday god internet president minister chancellor king queen prince princess pope"
+    " bishop general captain governor mayor secretary deputy vice head chief executive officer"
+    " director managing chairman chairwoman chair state government parliament senate congress court"
+    " house party church police army north south east west northern southern eastern western world"
+    " war earth sun moon office agency institute department station school university college cup"
+    " championship championships league group review investigation convention regulation authority"
+    " public supreme high medical board administration association promotion advancement commission"
+    " committee council federal national international ministry bureau center bank fund union"
+    " act law treaty award prize festival company corporation hospital museum street road avenue"
+    " bridge park river lake sea island mountain airport square hall assembly republic academy"
+    " society federation organisation organization foundation service services agreement january"
+    " february march april june july august september october november december jan feb mar apr jun"
+    " jul aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday"
+)
+"""Words that are written with a capital letter, in lower case, and are no names by themselves."""
+_ALIAS_GROUPS = (
+    "us usa u.s america american americans states united; uk gb britain british england english"
+    " kingdom; eu europe european brussels; un nations; france french; netherlands holland dutch;"
+    " switzerland swiss; denmark danish dane; poland polish pole poles; spain spanish; turkey"
+    " turkish turk turks turkiye; greece greek; wales welsh; ireland irish; germany german;"
+    " kiev kyiv; myanmar burma; peking beijing; czechia czech bohemia"
+)
+ALIASES = {name: group.split() for group in _ALIAS_GROUPS.split(";") for name in group.split()}
+"""By name in lower case, others for the same country, its people or its government."""

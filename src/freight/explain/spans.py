@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from freight.core.critical import FUNCTION_WORDS
 from freight.core.flags import SIDES, SideName, differences_among
+from freight.data.languages import FUNCTION_WORDS
 from freight.explain.explanation import Side, TextWord, View, plan_for_side
 from freight.transport.types import Array
 
