@@ -32,7 +32,8 @@ def cosines(hyp: _Rows, ref: _Rows) -> Tensor:
     kernel: Any = _cosines_kernel
     with torch.cuda.device(points.device):
         kernel[grid](
-            points.contiguous(), others.contiguous(), ranges, other_ranges, out,
+            points.contiguous(), others.contiguous(), ranges.contiguous(),
+            other_ranges.contiguous(), out,
             rows, width, other_width, SHORTEST, dim, *tile, 32,
         )  # fmt: skip
     return out
