@@ -91,6 +91,13 @@ def test_long_and_wide_and_hostile_texts() -> None:
     assert "[bold]x[/bold]" in nasty
 
 
+def test_errors_of_texts_from_right_to_left_are_listed() -> None:
+    shown = drawn("emd", "وافق المجلس على الجسر", "وافق المجلس على النفق").splitlines()
+    assert shown[1] == "hyp  وافق المجلس على الجسر"
+    assert shown[2] == "     ! الجسر"
+    assert shown[3] == "ref  وافق المجلس على النفق"
+
+
 def test_two_metrics_and_two_hypotheses() -> None:
     shown = json.loads(run(HYP, REF, "-m", "bert-score:precision", "-m", "lazy-emd", "--json"))
     assert [shown[side]["metric"] for side in ("one", "other")] == ["bert-score", "lazy-emd"]

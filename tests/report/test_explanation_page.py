@@ -77,6 +77,13 @@ def test_a_browser_opens_the_page_without_complaint(name: str, open_page: OpenPa
     assert Elements(found).names["section"] > 0
 
 
+def test_texts_say_which_language_they_are_in_where_it_is_sure() -> None:
+    assert fragment(EXPLANATIONS["chinese"]).count('<p class="fx-text" dir="auto" lang="zh">') == 2
+    assert fragment(EXPLANATIONS["arabic"]).count('<p class="fx-text" dir="auto" lang="ar">') == 2
+    hostile = fragment(EXPLANATIONS["hostile"])
+    assert hostile.count('<p class="fx-text" dir="auto">') == 2
+
+
 def test_tags_and_quotes_in_texts_stay_text(open_page: OpenPage) -> None:
     tame = explain_transport("x" + re.sub(r"\W", "x", BAD), "y")
     hostile = EXPLANATIONS["hostile"]

@@ -38,6 +38,15 @@ def test_arabic_runs_from_right_to_left() -> None:
     assert not is_right_to_left("12 abc אבג")
 
 
+def test_marks_of_a_text_from_right_to_left_are_mirrored_as_in_it() -> None:
+    view = explain_transport("على ( الجسر", "أقر ( 12", words=r"\S+").views[0]
+    drawn = diagram(view, view.plans[0])
+    assert [node.name for node in drawn.hyps] == ["على", "\u200f(\u200f", "الجسر"]
+    assert [node.name for node in drawn.refs] == ["أقر", "\u200f(\u200f", "12"]
+    plain = explain_transport("a ( b", "c ( d", words=r"\S+").views[0]
+    assert [node.name for node in diagram(plain, plain.plans[0]).hyps] == ["a", "(", "b"]
+
+
 def test_units_without_mass_are_drawn_where_something_went_to_them() -> None:
     made = explain_greedy(HYP, REF)
     view = made.views[0]

@@ -274,13 +274,22 @@ def _score_line(one: "Explanation") -> Text:
 
 
 def _marked_lines(one: "Explanation", name: str, width: int) -> Iterator[Text]:
-    """The text in lines, each with marks below it, so that it can be read without colours."""
+    """The text in lines, each with marks below it, so that it can be read without colours.
+
+    Terminals show a text that is read from right to left in either order: its errors are listed.
+    """
+    from freight.report.sankey import is_right_to_left
+
     text = _printable(getattr(one.views[0], name).text)
-    marks = [""] * len(text)
+    marks, errors = [""] * len(text), []
     for span in one.spans:
         if span.side == name:
             mark = "-" if name == "ref" else {"minor": "~", "major": "!"}[span.severity]
             marks[span.start : span.end] = [mark] * (span.end - span.start)
+            errors.append(Text(f"     {mark} {text[span.start : span.end]}", _STYLES[mark]))
+    if is_right_to_left(text):
+        yield from (Text.assemble((f"{name}  ", "dim"), text), *errors)
+        return
     head = f"{name}  "
     for start, end in _line_breaks(text, max(width - len(head), 10)):
         line, below = Text.assemble((head, "dim")), Text("     ")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from freight.core.flags import CriticalDifference
+from freight.data.languages import detect_surely
 from freight.explain.comparison import Comparison
 from freight.explain.explanation import Explanation, Plan, Side, View, plan_for_side
 from freight.explain.spans import ErrorSpan
@@ -142,6 +143,7 @@ class _ViewContent:
     terms: tuple[tuple[str, str], ...]
     hyp: list[TextPiece]
     ref: list[TextPiece]
+    languages: tuple[str, str]
     additions: UnmatchedPhrases
     omissions: UnmatchedPhrases
     plans: list[_PlanContent]
@@ -164,6 +166,7 @@ def _view_content(view: View, hyp: float, ref: float, spans: Sequence[ErrorSpan]
         terms=_cost_terms(view, hyp + ref),
         hyp=text_pieces(view.hyp, [span for span in spans if span.side == "hyp"]),
         ref=text_pieces(view.ref, [span for span in spans if span.side == "ref"]),
+        languages=(_language(view.hyp.text), _language(view.ref.text)),
         additions=_unmatched_phrases(view, "hyp"),
         omissions=_unmatched_phrases(view, "ref"),
         plans=[
@@ -180,6 +183,11 @@ def _view_content(view: View, hyp: float, ref: float, spans: Sequence[ErrorSpan]
         ),
         small=max(len(view.hyp.names), len(view.ref.names)) <= _SMALL,
     )
+
+
+def _language(text: str) -> str:
+    """The code of the language that a text is surely in: browsers draw and speak it by that."""
+    return detect_surely([text]) or ""
 
 
 def _cost_terms(view: View, total: float) -> tuple[tuple[str, str], ...]:

@@ -193,7 +193,7 @@ def _nodes(
         )
         nodes.append(
             Node(
-                name=shorten(side.names[unit], _NAME),
+                name=_label(shorten(side.names[unit], _NAME), side.text),
                 title=f"{side.names[unit]}: {tip}",
                 tip=tip,
                 anchor=("start", "middle", "end")[min(int(3 * row.middle[k] / row.width), 2)],
@@ -231,10 +231,20 @@ def _notes(
     return tuple(notes)
 
 
+def _label(name: str, text: str) -> str:
+    """A name; marks of a text that is read from right to left are mirrored as they are in it."""
+    neutral = not any(unicodedata.bidirectional(c) in ("L", "R", "AL", "EN", "AN") for c in name)
+    return f"{_TO_THE_LEFT}{name}{_TO_THE_LEFT}" if neutral and is_right_to_left(text) else name
+
+
 def _name_width(name: str) -> float:
     """The approximate width of a name in pixels, with the space beside it."""
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in name)
     return 14.0 + 7.4 * (len(name) - wide) + 13.5 * wide
+
+
+_TO_THE_LEFT = "\u200f"
+"""An invisible letter that is read from right to left."""
 
 
 def is_right_to_left(text: str) -> bool:
