@@ -1,7 +1,9 @@
 """How the package is built: by scikit-build-core, with a compiler of the machine or of the index.
 
 Where the machine has no C++ compiler, and $CXX names none, the build asks for `ziglang`, which is
-one, and puts it where CMake looks.
+one, and puts it where CMake looks. Zig compiles the library of C++ when it first links with it,
+which takes longer than our own sources and depends on how it is optimised: CMake's checks of the
+compiler do not link, so that this happens once.
 """
 
 import os
@@ -18,6 +20,7 @@ from scikit_build_core import build
 
 _COMPILERS = ("c++", "g++", "clang++")
 # Zig compiles for this very machine unless it is told otherwise.
+_NO_LINKING = "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"
 _TOOLS = {"c++": "c++ -mcpu=baseline", "ar": "ar", "ranlib": "ranlib"}
 
 
@@ -39,6 +42,7 @@ def compiler() -> Iterator[None]:
             path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ziglang {command} "$@"\n')
             path.chmod(path.stat().st_mode | stat.S_IXUSR)
         os.environ["CXX"] = str(Path(folder, "c++"))
+        os.environ["CMAKE_ARGS"] = f"{os.environ.get('CMAKE_ARGS', '')} {_NO_LINKING}".strip()
         os.environ["PATH"] = os.pathsep.join((folder, os.environ.get("PATH", os.defpath)))
         try:
             yield

@@ -33,12 +33,15 @@ struct Lanes {
     Vector part[kParts];
 };
 
+// Part by part: a copy of all of them would go through memory in pieces that no vector fits.
 FREIGHT_INLINE Lanes load(const double* x) {
     Lanes r;
-    std::memcpy(&r, x, sizeof r);
+    FREIGHT_EACH std::memcpy(&r.part[p], x + p * kWidth, sizeof r.part[p]);
     return r;
 }
-FREIGHT_INLINE void store(double* x, Lanes a) { std::memcpy(x, &a, sizeof a); }
+FREIGHT_INLINE void store(double* x, Lanes a) {
+    FREIGHT_EACH std::memcpy(x + p * kWidth, &a.part[p], sizeof a.part[p]);
+}
 FREIGHT_INLINE Lanes all(double x) {
     Lanes r;
     FREIGHT_EACH r.part[p] = x - Vector{};
@@ -75,23 +78,33 @@ FREIGHT_INLINE double greater(double a, double b) { return a > b ? a : b; }
 FREIGHT_INLINE double size_of(double x) { return __builtin_fabs(x); }
 
 FREIGHT_INLINE double sum(Lanes a) {
-    double x[kLanes];
-    store(x, a);
-    return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
+    for (int parts = kParts / 2; parts; parts /= 2)
+        for (int p = 0; p < parts; ++p) a.part[p] = a.part[p] + a.part[p + parts];
+    Vector x = a.part[0];
+#if defined(__AVX512F__)
+    typedef double Half __attribute__((vector_size(32)));
+    Half y = Half{x[0], x[1], x[2], x[3]} + Half{x[4], x[5], x[6], x[7]};
+    return (y[0] + y[2]) + (y[1] + y[3]);
+#elif defined(__AVX__)
+    return (x[0] + x[2]) + (x[1] + x[3]);
+#else
+    return x[0] + x[1];
+#endif
 }
 FREIGHT_INLINE double least(Lanes a) {
-    double x[kLanes], r;
+    double x[kLanes];
     store(x, a);
-    r = x[0];
-    for (int k = 1; k < kLanes; ++k) r = lesser(r, x[k]);
-    return r;
+    return lesser(lesser(lesser(x[0], x[4]), lesser(x[2], x[6])), lesser(lesser(x[1], x[5]), lesser(x[3], x[7])));
 }
 FREIGHT_INLINE double most(Lanes a) {
-    double x[kLanes], r;
+    double x[kLanes];
     store(x, a);
-    r = x[0];
-    for (int k = 1; k < kLanes; ++k) r = greater(r, x[k]);
-    return r;
+    return greater(greater(greater(x[0], x[4]), greater(x[2], x[6])), greater(greater(x[1], x[5]), greater(x[3], x[7])));
+}
+// The numbers of `a` where x is equal to y, and of `b` elsewhere.
+FREIGHT_INLINE Lanes where_equal(Lanes x, Lanes y, Lanes a, Lanes b) {
+    FREIGHT_EACH a.part[p] = x.part[p] == y.part[p] ? a.part[p] : b.part[p];
+    return a;
 }
 
 // The last numbers of an array, fewer than eight, and a filling.

@@ -20,6 +20,9 @@ namespace FREIGHT_VARIANT {
 // Rows that are looked at for one pivot; of long rows fewer, since they do not fit into the nearest cache.
 constexpr int kBlock = 8, kLongBlock = 4, kLong = 256;
 
+// By whether a comparison holds: looked up, since a processor cannot guess which comes next.
+constexpr double kSigns[2] = {-1.0, 1.0};
+
 // Of a node: its parent, the flow on the arc to it, how many nodes hang on it, itself included, and
 // where it stands in the order. Rows are the nodes from 0, columns those from `first`, a multiple of
 // eight; the root is row 0.
@@ -27,46 +30,57 @@ struct Tree {
     int first, nodes;
     int *parent, *size, *place, *order, *room;
     std::int64_t* flow;
+
+    // The row and the column of an arc between two nodes: rows are the lower ones.
+    FREIGHT_INLINE int row_of(int a, int b) const { return a < b ? a : b; }
+    FREIGHT_INLINE int column_of(int a, int b) const { return (a < b ? b : a) - first; }
 };
 
 inline Tree make_tree(ScratchFrame& frame, int rows, int columns) {
     int first = padded(rows), room = first + columns;
-    int* part = frame.take<int>(5 * static_cast<std::size_t>(room));
+    int* part = frame.take<int>(5 * static_cast<std::size_t>(room) + kLanes);  // stretches are copied by eights
     return {first, rows + columns, part, part + room, part + 2 * room, part + 3 * room, part + 4 * room,
             frame.take<std::int64_t>(room)};
 }
 
-// The column of the smallest reduced cost in a row, the first of several.
+// Potentials of columns are kept with the other sign, so that a pivot shifts all potentials of a branch
+// alike: the reduced cost of an arc is its cost plus that of the column less that of the row. What
+// fills up the columns is infinite.
+
+// The column of the smallest reduced cost in a row, the first of several, without a comparison that a
+// processor would have to guess.
 inline int cheapest(const double* row, const double* columns, int count) {
-    constexpr int stretch = 8 * kLanes;  // the smallest is looked for in the stretch that has it
+    static const double kPlaces[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7};
+    constexpr int kStretch = 8 * kLanes;  // the smallest is looked for in the stretch that has it
     double best = kInfinity;
-    int where = 0, k = 0;
-    for (; k + stretch <= count; k += stretch) {
-        Lanes low = load(row + k) - load(columns + k);
-        for (int j = kLanes; j < stretch; j += kLanes) low = lesser(load(row + k + j) - load(columns + k + j), low);
+    int where = 0, stride = padded(count);
+    for (int begin = 0; begin < stride; begin += kStretch) {
+        int end = begin + kStretch < stride ? begin + kStretch : stride;
+        Lanes low = load(row + begin) + load(columns + begin);
+        for (int j = begin + kLanes; j < end; j += kLanes) low = lesser(load(row + j) + load(columns + j), low);
         double smallest = least(low);
-        if (smallest < best) best = smallest, where = k;
+        where = smallest < best ? begin : where;
+        best = lesser(smallest, best);
     }
-    Lanes low = all(kInfinity);
-    int rest = k;
-    for (; k + kLanes <= count; k += kLanes) low = lesser(load(row + k) - load(columns + k), low);
-    double smallest = least(low);
-    for (; k < count; ++k) smallest = lesser(row[k] - columns[k], smallest);
-    if (smallest < best) best = smallest, where = rest;
-    for (k = where; k < count; ++k)
-        if (row[k] - columns[k] == best) return k;
-    return 0;
+    int end = where + kStretch < stride ? where + kStretch : stride;
+    Lanes place = load(kPlaces) + all(where), none = all(stride), first = none, sought = all(best);
+    for (int j = where; j < end; j += kLanes) {
+        first = lesser(where_equal(load(row + j) + load(columns + j), sought, place, none), first);
+        place = place + all(kLanes);
+    }
+    int column = static_cast<int>(least(first));
+    return column < count ? column : 0;
 }
 
 // The sum of the negative reduced costs of a row; what fills up a row is too expensive to count.
-inline double negative_reduced_costs(const double* row, const double* columns, double bar, int stride) {
+FREIGHT_INLINE double negative_reduced_costs(const double* row, const double* columns, double bar, int stride) {
     Lanes total = all(0.0), other = total, zero = total, level = all(bar);
     int j = 0;
     for (; j + 2 * kLanes <= stride; j += 2 * kLanes) {
-        total = total + lesser(load(row + j) - load(columns + j) - level, zero);
-        other = other + lesser(load(row + j + kLanes) - load(columns + j + kLanes) - level, zero);
+        total = total + lesser(load(row + j) + load(columns + j) - level, zero);
+        other = other + lesser(load(row + j + kLanes) + load(columns + j + kLanes) - level, zero);
     }
-    if (j < stride) total = total + lesser(load(row + j) - load(columns + j) - level, zero);
+    if (j < stride) total = total + lesser(load(row + j) + load(columns + j) - level, zero);
     return sum(total + other);
 }
 
@@ -95,13 +109,18 @@ struct Arc {
     std::int64_t flow;
 };
 
+// A node that a walk is to visit, and the arc by which it hangs on its parent.
+struct Step {
+    int node, parent, arc;
+};
+
 // The tree of these arcs, nodes in the order of a depth-first walk from the first row.
 inline void build_tree(const Arc* arcs, int columns, Tree& tree) {
     ScratchFrame frame;
     int ids = tree.first + columns, count = tree.nodes - 1;
     int* begins = frame.take<int>(ids + 1);
     int* touching = frame.take<int>(2 * static_cast<std::size_t>(ids));
-    int* stack = frame.take<int>(ids);
+    Step* stack = frame.take<Step>(ids + 1);
     int* ends = tree.room;
     for (int v = 0; v <= ids; ++v) begins[v] = 0;
     for (int k = 0; k < count; ++k) ++begins[arcs[k].row + 1], ++begins[tree.first + arcs[k].column + 1];
@@ -112,21 +131,20 @@ inline void build_tree(const Arc* arcs, int columns, Tree& tree) {
         touching[ends[tree.first + arcs[k].column]++] = k;
     }
     int waiting = 1, placed = 0;
-    stack[0] = 0;
-    tree.parent[0] = -1;
-    tree.flow[0] = 0;
+    stack[0] = {0, -1, 0};
     while (waiting) {
-        int node = stack[--waiting];
+        Step step = stack[--waiting];
+        int node = step.node;
+        tree.parent[node] = step.parent;
+        tree.flow[node] = arcs[step.arc].flow;  // of the root it means nothing
         tree.place[node] = placed;
         tree.order[placed++] = node;
         tree.size[node] = 1;
         for (int t = begins[node]; t < begins[node + 1]; ++t) {
             const Arc& arc = arcs[touching[t]];
             int other = node < tree.first ? tree.first + arc.column : arc.row;
-            if (other == tree.parent[node]) continue;
-            tree.parent[other] = node;
-            tree.flow[other] = arc.flow;
-            stack[waiting++] = other;
+            stack[waiting] = {other, node, touching[t]};
+            waiting += other != step.parent;
         }
     }
     for (int k = count; k > 0; --k) tree.size[tree.parent[tree.order[k]]] += tree.size[tree.order[k]];
@@ -143,17 +161,21 @@ inline void initial_tree(Matrix cost, const double* hyp, const double* ref, Tree
     double* bar = make_vector(frame, m, kInfinity);
     for (int i = 0; i < n; ++i)
         for (int j = 0; j < cost.stride; j += kLanes) store(bar + j, lesser(load(cost.row(i) + j), load(bar + j)));
+    for (int j = 0; j < cost.stride; ++j) bar[j] = j < m ? -bar[j] : kInfinity;
     Arc* arcs = frame.take<Arc>(n + m);
     for (int i = 0; i < n; ++i) {
         while (count < n + m - 1) {
             int j = cheapest(cost.row(i), bar, m);
+            if (!demand[j])  // costs that are not finite, or whose difference is not: any column will do
+                for (j = 0; !demand[j];) ++j;
             arcs[count++] = {i, j, supply[i] < demand[j] ? supply[i] : demand[j]};
             if (supply[i] < demand[j]) {
                 demand[j] -= supply[i];
                 break;
             }
             supply[i] -= demand[j];
-            bar[j] = -kInfinity;
+            demand[j] = 0;
+            bar[j] = kInfinity;
         }
     }
     build_tree(arcs, m, tree);
@@ -164,8 +186,8 @@ inline void compute_potentials(Matrix cost, const Tree& tree, double* potential)
     potential[0] = 0.0;
     for (int k = 1; k < tree.nodes; ++k) {
         int node = tree.order[k], above = tree.parent[node];
-        double arc = node < tree.first ? cost.at(node, above - tree.first) : cost.at(above, node - tree.first);
-        potential[node] = arc - potential[above];
+        double arc = cost.at(tree.row_of(node, above), tree.column_of(node, above));
+        potential[node] = potential[above] + arc * kSigns[node < above];
     }
 }
 
@@ -179,6 +201,11 @@ inline int nearest_place(const Tree& tree, int begin, int size, int parent, int 
     return begin - first <= last - begin ? first : last;
 }
 
+// Copy a stretch by eights, without a comparison for each: up to seven more are read and written.
+FREIGHT_INLINE void copy_stretch(const int* from, int count, int* to) {
+    for (int k = 0; k < count; k += kLanes) std::memcpy(to + k, from + k, kLanes * sizeof(int));
+}
+
 // Hang what hung on `leaving` on `parent` instead, by an arc from `node` that carries `amount`; the
 // sizes above are right already. Where the branch begins in the new order.
 inline int move_branch(Tree& tree, int node, int parent, int leaving, int top, std::int64_t amount) {
@@ -190,8 +217,10 @@ inline int move_branch(Tree& tree, int node, int parent, int leaving, int top, s
     int filled = 0, inner = place[node], outer = inner, before = 0, below = parent;
     for (int v = node;;) {
         int from = place[v], to = from + tree.size[v];
-        for (int k = from; k < inner; ++k) branch[filled++] = order[k];
-        for (int k = outer; k < to; ++k) branch[filled++] = order[k];
+        copy_stretch(order + from, inner - from, branch + filled);
+        filled += inner - from;
+        copy_stretch(order + outer, to - outer, branch + filled);
+        filled += to - outer;
         inner = from, outer = to;
         int above = tree.parent[v];
         std::int64_t carried = tree.flow[v];
@@ -208,13 +237,9 @@ inline int move_branch(Tree& tree, int node, int parent, int leaving, int top, s
     return target;
 }
 
-// Shift the potentials of a stretch of the order, rows by change, columns by -change.
-inline void shift_potentials(const Tree& tree, double* potential, int begin, int end, double change) {
-    const double by[2] = {change, -change};  // looked up, since a processor cannot guess which comes next
-    for (int k = begin; k < end; ++k) {
-        int node = tree.order[k];
-        potential[node] += by[node >= tree.first];
-    }
+// Shift the potentials of a stretch of the order.
+FREIGHT_INLINE void shift_potentials(const Tree& tree, double* potential, int begin, int end, double change) {
+    for (int k = begin; k < end; ++k) potential[tree.order[k]] += change;
 }
 
 // Whether a node hangs on `top`, or is it, by its place in the order.
@@ -229,31 +254,37 @@ inline void pivot(Tree& tree, double* potential, int row, int column, double red
     int x = row, leaving = -1, place = tree.place[column];
     std::int64_t amount = std::int64_t{1} << 62;
     while (!hangs_on(tree, place, x)) {
-        if (tree.flow[x] < amount) amount = tree.flow[x], leaving = x;
+        leaving = tree.flow[x] < amount ? x : leaving;
+        amount = tree.flow[x] < amount ? tree.flow[x] : amount;
         x = tree.parent[x];
         if (hangs_on(tree, place, x)) break;
         x = tree.parent[x];
     }
-    bool by_row = true;
+    int side = 0;  // of the arc's two ends, the one whose path loses the leaving arc
     for (int y = column; y != x;) {
-        if (tree.flow[y] < amount) amount = tree.flow[y], leaving = y, by_row = false;
+        bool less = tree.flow[y] < amount;
+        amount = less ? tree.flow[y] : amount;
+        leaving = less ? y : leaving;
+        side |= less;
         y = tree.parent[y];
         if (y != x) y = tree.parent[y];
     }
-    int node = by_row ? row : column, parent = by_row ? column : row, size = tree.size[leaving];
-    std::int64_t down = by_row ? amount : -amount;  // on arcs from rows in the branch, and from columns outside
-    bool inside = true;                             // what is above `leaving` loses the branch
+    const int ends[2] = {row, column};
+    int node = ends[side], parent = ends[1 - side], size = tree.size[leaving];
+    // What goes down on arcs from rows of the branch, and from columns outside.
+    std::int64_t down = side ? -amount : amount;
+    int lost = 0;  // what is above `leaving` loses the branch
     for (int v = node; v != x; v = tree.parent[v]) {
         tree.flow[v] -= v < tree.first ? down : -down;
-        if (!inside) tree.size[v] -= size;
-        inside = inside && v != leaving;
+        tree.size[v] -= lost;
+        lost = v == leaving ? size : lost;
     }
     for (int v = parent; v != x; v = tree.parent[v]) {
         tree.flow[v] += v < tree.first ? down : -down;
         tree.size[v] += size;
     }
     int begin = move_branch(tree, node, parent, leaving, x, amount);
-    double change = by_row ? reduced_cost : -reduced_cost;
+    double change = reduced_cost * kSigns[side == 0];
     if (2 * size <= tree.nodes) {
         shift_potentials(tree, potential, begin, begin + size, change);
     } else {  // the others are fewer, and only differences count
@@ -272,13 +303,14 @@ inline void pivot_until(Matrix cost, Tree& tree, double* potential, std::int64_t
         int chosen = -1;
         for (int k = n - passed < block ? n - passed : block; k > 0; --k) {
             double total = negative_reduced_costs(cost.row(row), columns, potential[row] - slack, cost.stride);
-            if (total < worst) worst = total, chosen = row;
+            chosen = total < worst ? row : chosen;
+            worst = lesser(total, worst);
             row = row + 1 < n ? row + 1 : 0;
             ++passed;
         }
         if (chosen < 0) continue;
         int column = cheapest(cost.row(chosen), columns, cost.columns);
-        double reduced_cost = cost.at(chosen, column) - columns[column] - potential[chosen];
+        double reduced_cost = cost.at(chosen, column) + columns[column] - potential[chosen];
         pivot(tree, potential, chosen, tree.first + column, reduced_cost);
         passed = 0;
         ++pivots;
@@ -303,17 +335,18 @@ inline Value read_plan(Matrix cost, const double* hyp, const double* ref, const 
         int node = tree.order[k], above = tree.parent[node];
         double carried = remaining[node];
         remaining[above] += carried;
-        bool up = node < tree.first;
-        int i = up ? node : above, j = (up ? above : node) - tree.first;
-        plan.at(i, j) = greater(up ? carried : -carried, 0.0);
-        value += plan.at(i, j) * cost.at(i, j);
+        int i = tree.row_of(node, above), j = tree.column_of(node, above);
+        double mass = greater(carried * kSigns[node < above], 0.0);
+        plan.at(i, j) = mass;
+        value += mass * cost.at(i, j);
     }
-    double dual = dot(ref, columns, m);
+    double dual = -dot(ref, columns, m);
     for (int i = 0; i < n; ++i) {
         int j = cheapest(cost.row(i), columns, m);
-        dual += hyp[i] * (cost.at(i, j) - columns[j]);
+        dual += hyp[i] * (cost.at(i, j) + columns[j]);
     }
-    return {greater(value - dual, 0.0), value};
+    double gap = value - dual;
+    return {gap < 0.0 ? 0.0 : gap, value};  // what is not a number stays so
 }
 
 // Pivot a feasible tree until it is optimal and fill the plan, which is 0 beforehand. The tree may be
@@ -321,7 +354,7 @@ inline Value read_plan(Matrix cost, const double* hyp, const double* ref, const 
 inline Value solve_from_tree(Matrix cost, const double* hyp, const double* ref, Tree& tree,
                              std::int64_t max_iterations, Matrix plan) {
     ScratchFrame frame;
-    double* potential = make_vector(frame, tree.first + cost.columns);
+    double* potential = make_vector(frame, tree.first + cost.columns, kInfinity);
     compute_potentials(cost, tree, potential);
     pivot_until(cost, tree, potential, max_iterations * tree.nodes);
     compute_potentials(cost, tree, potential);
@@ -336,15 +369,20 @@ inline void simplex_batch(const Batch& batch, const Terms& terms, const Solved& 
         Problem problem = make_problem(frame, batch, k, terms, 1.0);
         int n = problem.hyp.count, m = problem.ref.count;
         balance_totals(problem.hyp_weights, n, problem.ref_weights, m);
-        Matrix plan = make_matrix(frame, n, m);
-        clear(plan);
+        // Where every unit has mass, the plan is filled in the caller's flow.
+        bool whole = n == batch.hyp_sizes[k] && m == batch.ref_sizes[k];
+        Matrix plan = make_matrix(frame, whole ? 0 : n, m);
+        if (whole)
+            plan = {solved.flow + k * solved.n * solved.m, n, m, static_cast<int>(solved.m)};
+        else
+            clear(plan);
         Tree tree = make_tree(frame, n, m);
         initial_tree(problem.cost, problem.hyp_weights, problem.ref_weights, tree);
         Value value = solve_from_tree(problem.cost, problem.hyp_weights, problem.ref_weights, tree,
                                       terms.max_iterations, plan);
         solved.gap[k] = value.gap;
-        solved.converged[k] = value.gap <= terms.tolerance * (1.0 + size_of(value.cost));
-        scatter_plan(problem, plan, solved, k);
+        solved.converged[k] = value.gap < kInfinity && value.gap <= terms.tolerance * (1.0 + size_of(value.cost));
+        if (!whole) scatter_plan(problem, plan, solved, k);
     });
 }
 

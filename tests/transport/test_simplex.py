@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import freight
-from freight import Problem
+from freight import Problem, kernels
 from problems import Floats, clustered, line_distance, spread
 
 
@@ -95,3 +95,22 @@ def test_totals_other_than_one() -> None:
     plan = freight.solve(Problem(), np.ones((2, 2)), np.array([3.0, 4.0]), np.array([6.0, 1.0]))
     assert plan.transport == pytest.approx(7.0)
     np.testing.assert_allclose(plan.flow.sum(axis=0), [6.0, 1.0])
+
+
+@pytest.mark.parametrize("scale", [1e299, 1e305, 1.7e308])
+@pytest.mark.parametrize("unit", ["baseline", "avx2", "avx512"])
+def test_costs_at_the_end_of_the_range_are_solved_or_marked(unit: str, scale: float) -> None:
+    try:
+        used = kernels.use_vectors(unit)
+        if used != unit:
+            pytest.skip(f"this processor has no {unit}")
+        rng = np.random.default_rng(0)
+        for n, m in ((3, 5), (9, 13), (17, 1), (40, 30)):
+            hyp, ref = rng.dirichlet(np.ones(n), 3), rng.dirichlet(np.ones(m), 3)
+            cost = scale * rng.uniform(-1.0, 1.0, (3, n, m))
+            plans = freight.solve(Problem(), cost, hyp, ref, strict=False, max_iterations=5)
+            solved = freight.solve(Problem(), cost / scale, hyp, ref)
+            right = np.isclose(plans.flow, solved.flow, rtol=0, atol=1e-12).all(axis=(1, 2))
+            assert (right | ~plans.converged).all()
+    finally:
+        kernels.use_vectors()
