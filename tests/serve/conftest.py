@@ -81,7 +81,7 @@ def few() -> ServedModels:
 
 @pytest.fixture(scope="session")
 def client(light: ServedModels) -> Iterator[TestClient]:
-    limits = Limits(body=20_000, texts=20, characters=1000, seconds=300)
+    limits = Limits(body=20_000, file=250_000, rows=500, texts=20, characters=1000, seconds=300)
     with open_client(light, limits) as client:
         yield client
 

@@ -2,12 +2,14 @@
 
 import contextlib
 import hmac
+import re
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 from starlette.testclient import TestClient
 
@@ -212,6 +214,67 @@ def test_too_many_at_once(few: ServedModels, scoring_gate: Gate) -> None:
         scoring_gate.opened.set()
         first.join()
         assert statuses == [200]
+
+
+TABLE = b"hyp\tref\n" + b"a cat\ta dog\n" * 400
+
+
+def counted(client: Any, name: str) -> float:
+    """What a counter of the service says."""
+    text = client.get("/metrics").text
+    return float(re.search(rf"^{name} ([\d.]+)", text, re.MULTILINE)[1])  # type: ignore[index]
+
+
+@pytest.mark.parametrize("output", ["progress", "json"])
+def test_a_file_that_nobody_waits_for_is_not_scored_to_the_end(
+    few: ServedModels, scoring_gate: Gate, output: str
+) -> None:
+    with open_server(few, Limits(seconds=300)) as address:
+        host, port = address.removeprefix("http://").split(":")
+        head = (
+            f"POST /api/file?name=x.tsv&metric=emd&output={output} HTTP/1.1\r\nHost: {host}:{port}"
+        )
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(f"{head}\r\nContent-Length: {len(TABLE)}\r\n\r\n".encode() + TABLE)
+            assert scoring_gate.entered.wait(600)
+        with httpx.Client(base_url=address, timeout=600) as client:
+            if output == "progress":  # noticed at once, otherwise after a part
+                while counted(client, "freight_active_requests") > 1:
+                    time.sleep(0.01)
+            scoring_gate.opened.set()
+            while counted(client, "freight_active_requests") > 1:
+                time.sleep(0.01)
+            while counted(client, "freight_queue_pairs") > 0:
+                time.sleep(0.01)
+            assert counted(client, "freight_pairs_scored_total") < 200
+
+
+def test_few_files_at_once_and_small_requests_between_them(
+    few: ServedModels, scoring_gate: Gate
+) -> None:
+    options = {"name": "x.tsv", "metric": "emd"}
+    statuses: list[int] = []
+
+    def upload(address: str) -> None:
+        answer = httpx.post(f"{address}/api/file", params=options, content=TABLE, timeout=600)
+        statuses.append(answer.status_code)
+
+    with open_server(few, Limits(seconds=300, queue=100_000)) as address:
+        clients = [threading.Thread(target=upload, args=(address,)) for _ in range(8)]
+        for thread in clients:
+            thread.start()
+        with httpx.Client(base_url=address, timeout=600) as client:
+            while counted(client, "freight_active_requests") < 9:
+                time.sleep(0.01)
+            refused = client.post("/api/file", params=options, content=TABLE)
+            assert (refused.status_code, refused.headers["Retry-After"]) == (429, "5")
+            assert "8 files are being scored" in refused.json()["error"]
+            scoring_gate.opened.set()
+            assert client.post("/api/score", json=BODY).status_code == 200
+            assert len(statuses) < 8  # it did not have to wait for the files
+        for thread in clients:
+            thread.join()
+    assert statuses == [200] * 8
 
 
 def test_what_takes_too_long_is_given_up(few: ServedModels, expiring: Gate) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import csv
+import datetime
+import gzip
 import io
 import json
 import re
@@ -9,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
+from pyarrow import parquet
 from starlette.testclient import TestClient
 
 import freight
@@ -20,6 +24,8 @@ from freight.serve import routes
 from freight.serve.forms import form_fields
 from freight.serve.jobs import Limits
 from freight.serve.models import ServedModels, load_encoders
+from freight.serve.refusals import QueueFull
+from freight.serve.worker import Worker
 from made_adapters import made_adapter
 from serve.conftest import open_client
 from sharing import need_encoder
@@ -359,27 +365,70 @@ def test_paths_and_methods_that_are_not_there(client: TestClient) -> None:
 
 
 FILES = {
-    "csv": 'hyp,ref\nthe boy in a coat,a boy wears a coat\n"three cats, asleep",three cats\n',
-    "tsv": "hyp\tref\nthe boy in a coat\ta boy wears a coat\nthree cats, asleep\tthree cats\n",
-    "jsonl": '{"hyp": "the boy in a coat", "refs": ["a boy wears a coat"]}\n'
-    '{"hyp": "three cats, asleep", "ref": "three cats"}\n',
+    "data.csv": 'hyp,ref\nthe boy in a coat,a boy wears a coat\n"three cats, asleep",three cats\n',
+    "data.TSV": "prediction\treference\nthe boy in a coat\ta boy wears a coat\n"
+    "three cats, asleep\tthree cats\n",
+    "data.jsonl": '{"hyp": "the boy in a coat", "refs": ["a boy wears a coat"]}\n'
+    '{"mt": "three cats, asleep", "ref": "three cats"}\n',
 }
+HYPS, REFS = ["the boy in a coat", "three cats, asleep"], ["a boy wears a coat", "three cats"]
 
 
-@pytest.mark.parametrize("kind", FILES)
-def test_files_of_every_kind(client: TestClient, kind: str) -> None:
-    metrics = ["bleu", '{"name": "lazy-emd", "settings": {"hyp": 0.5}}']
-    options = {"format": kind, "metric": metrics}
-    answer = client.post("/api/file", params=options, content=FILES[kind].encode())
-    assert answer.status_code == 200, answer.text
-    found = answer.json()
-    pairs = [
-        {"hyp": "the boy in a coat", "refs": ["a boy wears a coat"]},
-        {"hyp": "three cats, asleep", "refs": ["three cats"]},
+def parquet_bytes(**columns: Any) -> bytes:
+    stream = io.BytesIO()
+    parquet.write_table(pyarrow.table(columns), stream)
+    return stream.getvalue()
+
+
+def uploads() -> list[tuple[dict[str, Any], bytes]]:
+    """The same texts in every way in which they can be sent."""
+    plain = [({"name": name}, text.encode()) for name, text in FILES.items()]
+    zipped = [({"name": one["name"] + ".gz"}, gzip.compress(content)) for one, content in plain]
+    hyps, refs = ("\n".join(texts).encode() + b"\n" for texts in (HYPS, REFS))
+    packed = gzip.compress(refs)
+    sizes = [len(hyps), len(refs)], [len(hyps), len(packed)]
+    wide = FILES["data.csv"].replace("boy", "böy").encode("cp1252")
+    return [
+        *plain,
+        *zipped,
+        ({"format": "csv"}, FILES["data.csv"].encode()),
+        ({"name": "data.csv", "encoding": "cp1252"}, wide.replace("ö".encode("cp1252"), b"o")),
+        ({"name": "data.csv"}, FILES["data.csv"].encode("utf-16")),
+        ({"name": "x.parquet"}, parquet_bytes(hyp=HYPS, refs=[[ref] for ref in REFS])),
+        ({"name": "x.parquet.gz"}, gzip.compress(parquet_bytes(output=HYPS, gold=REFS))),
+        ({"name": ["hyp.txt", "ref.txt"], "size": sizes[0]}, hyps + refs),
+        ({"name": ["hyp.de", "ref.txt.gz"], "size": sizes[1]}, hyps + packed),
+        (
+            {"name": "data.csv", "hyp_column": "a", "ref_column": "b"},
+            FILES["data.csv"].replace("hyp,ref", "a,b").encode(),
+        ),
     ]
-    assert found["pairs"] == pairs
+
+
+@pytest.mark.parametrize("upload", uploads(), ids=lambda upload: str(upload[0]))
+def test_files_of_every_kind(client: TestClient, upload: tuple[dict[str, Any], bytes]) -> None:
+    options, content = upload
+    metrics = ["bleu", '{"name": "lazy-emd", "settings": {"hyp": 0.5}}']
+    answer = client.post("/api/file", params={**options, "metric": metrics}, content=content)
+    assert answer.status_code == 200, answer.text
+    pairs = [{"hyp": hyp, "refs": [ref]} for hyp, ref in zip(HYPS, REFS, strict=True)]
+    told = [{"segment": k, **pair} for k, pair in enumerate(pairs, 1)]
+    assert answer.json()["pairs"] == told
     same = ask(client, pairs=pairs, metrics=[{"name": "bleu"}, json.loads(metrics[1])])
-    assert found["metrics"] == same["metrics"]
+    assert answer.json()["metrics"] == same["metrics"]
+
+
+def test_ids_and_systems_of_a_file_are_kept(client: TestClient) -> None:
+    ids = [datetime.date(2026, 1, 2), datetime.date(2026, 1, 3)]
+    table = parquet_bytes(hyp=HYPS, ref=REFS, id=ids, system=["a", "b"])
+    options = {"name": "x.parquet", "metric": "bleu"}
+    pairs = client.post("/api/file", params=options, content=table).json()["pairs"]
+    assert [(one["segment"], one["id"], one["system"]) for one in pairs] == [
+        (1, "2026-01-02", "a"),
+        (1, "2026-01-03", "b"),
+    ]
+    written = client.post("/api/file", params={**options, "output": "csv"}, content=table).text
+    assert written.startswith("segment,system,id,bleu:score,bleu:reference,flags\n1,a,2026-01-02,")
 
 
 def test_results_as_files(client: TestClient) -> None:
@@ -387,7 +436,7 @@ def test_results_as_files(client: TestClient) -> None:
     tables = {}
     for kind in ("csv", "tsv", "jsonl"):
         answer = client.post(
-            "/api/file", params={**asked, "output": kind}, content=FILES["csv"].encode()
+            "/api/file", params={**asked, "output": kind}, content=FILES["data.csv"].encode()
         )
         assert answer.status_code == 200, answer.text
         assert f'filename="scores.{kind}"' in answer.headers["content-disposition"]
@@ -401,38 +450,147 @@ def test_results_as_files(client: TestClient) -> None:
         assert [float(r["emd:transport"]) for r in rows] == [x["emd:transport"] for x in lines]
 
 
+def test_a_large_file_is_scored_in_parts_and_as_a_whole(client: TestClient) -> None:
+    """The score of all rows is that of the corpus, and not a mean of parts."""
+    hyps = [f"the cat number {k} sat on mat {k % 7}" for k in range(400)]
+    refs = [f"a cat, its number {k}, sat on the mat {k % 5}" for k in range(400)]
+    table = "hyp\tref\n" + "".join(f"{h}\t{r}\n" for h, r in zip(hyps, refs, strict=True))
+    options = {"name": "large.tsv", "metric": ["bleu", "emd"], "output": "progress"}
+    assert len(table) > 20_000  # more than the body of other requests may have
+    answer = client.post("/api/file", params=options, content=table.encode())
+    *progress, whole = [json.loads(line) for line in answer.text.splitlines()]
+    done = [one["done"] for one in progress]
+    assert done == sorted(set(done))
+    assert (done[0], done[-1]) == (0, 400)
+    assert len(done) > 5
+    assert {one["rows"] for one in progress} == {400}
+    assert len(whole["pairs"]) == 400
+    for answered, settings in zip(whole["metrics"], ({}, {"encoder": "hashed"}), strict=True):
+        local = freight.load(answered["metric"], **settings).score(hyps, refs)
+        assert answered["scores"] == {name: numbers(x) for name, x in local.segments.items()}
+        assert answered["system"] == pytest.approx(local.system, rel=1e-12)
+
+
+def test_an_error_in_the_middle_of_a_file_is_told(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    score = Worker.score
+
+    async def fail_at_the_second(self: Worker, *arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise QueueFull("too many", 10_000)
+        return await score(self, *arguments)
+
+    monkeypatch.setattr(Worker, "score", fail_at_the_second)
+    table = "hyp\tref\n" + "a cat\ta dog\n" * 300
+    options = {"name": "x.tsv", "metric": "bleu", "output": "progress"}
+    answer = client.post("/api/file", params=options, content=table.encode())
+    assert answer.status_code == 200
+    assert json.loads(answer.text.splitlines()[-1]) == {"error": "too many"}
+    calls.clear()
+    answer = client.post("/api/file", params={**options, "output": "json"}, content=table.encode())
+    assert (answer.status_code, answer.json()) == (429, {"error": "too many"})
+
+
+def test_a_queue_that_is_full_for_a_moment_is_waited_for(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    score = Worker.score
+
+    async def be_full_once(self: Worker, *arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 1:
+            raise QueueFull("too many", 0.001)
+        return await score(self, *arguments)
+
+    monkeypatch.setattr(Worker, "score", be_full_once)
+    options = {"name": "x.csv", "metric": "bleu"}
+    answer = client.post("/api/file", params=options, content=FILES["data.csv"].encode())
+    assert answer.status_code == 200
+    assert len(calls) == 2
+
+
 @pytest.mark.parametrize(
-    ("kind", "content", "culprit"),
+    ("options", "content", "culprit"),
     [
-        ("csv", b"", "no rows"),
-        ("csv", b"hyp,ref\n", "no rows"),
-        ("csv", b"a,b\n1,2\n", "no column hyp"),
-        ("csv", b"hyp,hyp\n1,2\n", "two columns named 'hyp'"),
-        ("csv", b"hyp,ref\n1\n", "has 1 cells, the heading 2"),
-        ("csv", b"hyp,ref\na\x00,b\n\xff,b\n", "is not utf-8 (byte 0xff)"),
-        ("tsv", b"hyp\tref\n" + b"a\tb\n" * 50, "more than 20 texts"),
-        ("jsonl", b'{"hyp": "a"}', "no column ref"),
-        ("jsonl", b'{"hyp": "a", "refs": []}', "0 references"),
-        ("jsonl", b'{"hyp": "a", "ref": 1}', "ref is not a text"),
-        ("jsonl", b'{"hyp": "a", "ref": "\\ud800"}', "half a character"),
-        ("jsonl", b"[1]", "is not an object"),
-        ("jsonl", b"{", "line 1 of the file is not JSON"),
-        ("jsonl", b"[" * 15_000, "nested too deeply"),
-        ("jsonl", b'{"hyp": "a", "ref": ' + b"1" * 5000 + b"}", "more than 4,300 digits"),
-        ("parquet", b"", "format"),
+        ({}, b"", "file.jsonl is empty"),
+        ({"name": "x.csv"}, b"", "x.csv is empty"),
+        ({"name": "x.csv"}, b"hyp,ref\n", "x.csv is empty"),
+        ({"name": "x.csv"}, b"a,b\n1,2\n", "row 1 of x.csv has no column 'hyp'; it has a, b"),
+        ({"name": "x.csv"}, b"hyp,hyp\n1,2\n", "two columns named 'hyp'"),
+        ({"name": "x.csv"}, b"hyp,ref\n1\n", "line 2 of x.csv has 1 cells, the heading 2"),
+        ({"name": "x.csv"}, b"hyp,ref\na\x00,b\n\xff,b\n", "line 3 of x.csv is not utf-8 (byte"),
+        (
+            {"name": "x.tsv"},
+            b"hyp\tref\n" + b"a\tb\n" * 501,
+            "x.tsv has 501 rows; send at most 500",
+        ),
+        ({"name": "x.tsv"}, b"hyp\tref\n" + b"a" * 1001 + b"\tb\n", "row 1: hyp has 1,001 char"),
+        ({}, b'{"hyp": "a"}', "has no column 'ref'"),
+        ({}, b'{"hyp": "a", "refs": []}', "row 1 of file.jsonl has no reference"),
+        ({}, json.dumps({"hyp": "a", "refs": ["b"] * 20}).encode(), "row 1 has 20 references"),
+        ({}, b'{"hyp": "a", "ref": 1}', "row 1 of file.jsonl: ref is 1, not a text"),
+        ({}, b'{"hyp": "a", "ref": "\\ud800"}', "half a character"),
+        ({}, b"[1]", "line 1 of file.jsonl is not an object"),
+        ({}, b"{", "line 1 of file.jsonl is not JSON"),
+        ({}, b"[" * 15_000, "nested too deeply"),
+        ({}, b'{"hyp": "a", "ref": ' + b"1" * 5000 + b"}", "more than 4,300 digits"),
+        ({"name": "x.parquet"}, b"PAR1 and no more", "x.parquet is not a whole Parquet file"),
+        ({"name": "x.csv.gz"}, b"hyp,ref\na,b\n", "x.csv.gz is not a whole gzip file"),
+        ({"name": "x.txt"}, b"a\nb\n", "x.txt has no references; give a file of them, or a table"),
+        ({"name": ["x.txt", "y.txt"]}, b"a\nb\n", "2 names of files, 0 sizes and 4 bytes"),
+        ({"name": ["x", "y"], "size": [3, 3]}, b"a\nb\n", "give the size of each file"),
+        ({"name": ["x", "y"], "size": [-1, 5]}, b"a\nb\n", "give the size of each file"),
+        (
+            {"name": ["x.txt", "y.txt"], "size": [4, 2]},
+            b"a\nb\nc\n",
+            "x.txt has 2 segments but y.txt",
+        ),
+        ({"encoding": "zlib"}, b"{}", 'encoding="zlib": must be one of utf-8, utf-16'),
+        ({"format": "xls"}, b"", 'format="xls": must be one of csv, tsv, jsonl, parquet'),
+        ({"size": "x"}, b"", 'size[0] is "x", not a whole number'),
+        ({"metric": ["bleu"] * 9}, b"", "metric has 9 entries; send at most 8"),
     ],
 )
 def test_files_that_cannot_be_used(
-    client: TestClient, kind: str, content: bytes, culprit: str
+    client: TestClient, options: dict[str, Any], content: bytes, culprit: str
 ) -> None:
-    answer = client.post("/api/file", params={"format": kind}, content=content)
+    answer = client.post("/api/file", params=options, content=content)
     assert answer.status_code == 422, answer.text
     assert culprit in answer.json()["error"]
+    assert "/" not in answer.json()["error"].replace("/docs", "")  # no path of ours
+
+
+def test_files_that_are_small_and_become_large_are_refused(client: TestClient) -> None:
+    """Memory follows the limits, whatever a file unpacks to."""
+    row = b'{"hyp": "a", "ref": "b"}\n'
+    lines = gzip.compress(row * 400_000)
+    answer = client.post("/api/file", params={"name": "x.jsonl.gz"}, content=lines)
+    assert answer.status_code == 413
+    assert "once it is unpacked" in answer.json()["error"]
+    for columns, message in (
+        ({"hyp": ["a"] * 600, "ref": ["b"] * 600}, "has 600 rows"),
+        ({"hyp": ["x" * 100_000] * 400, "ref": ["b"] * 400}, "has a text of more than 4,000 bytes"),
+        ({"hyp": ["a"], "refs": [["b"] * 1_000_000]}, "bytes are read"),
+    ):
+        table = parquet_bytes(**columns)
+        assert len(table) < 250_000
+        answer = client.post("/api/file", params={"name": "x.parquet"}, content=table)
+        assert answer.status_code == 422
+        assert message in answer.json()["error"]
+    answer = client.post("/api/file", params={"name": "x.csv"}, content=b"x" * 250_001)
+    assert answer.status_code == 413
+    assert "a file has at most 250,000 bytes" in answer.json()["error"]
 
 
 @pytest.mark.parametrize("metric", ["{", "{}x", '{"name": 1}', '{"more": 1}', '{"name": "x"}'])
 def test_metrics_of_a_file_that_cannot_be_used(client: TestClient, metric: str) -> None:
-    answer = client.post("/api/file", params={"metric": metric}, content=FILES["jsonl"].encode())
+    answer = client.post(
+        "/api/file", params={"metric": metric}, content=FILES["data.jsonl"].encode()
+    )
     assert answer.status_code == 422
     assert "metric" in answer.json()["error"]
 

@@ -86,6 +86,8 @@ class LimitOptions:
     panel: ClassVar = "Limits"
 
     body: Annotated[int, typer.Option(min=1, help="Bytes per request.")] = 2**20
+    file: Annotated[int, typer.Option(min=1, help="Bytes of a file.")] = 2**23
+    rows: Annotated[int, typer.Option(min=1, help="Rows of a file.")] = 5000
     texts: Annotated[int, typer.Option(min=2, help="Texts per request.")] = 512
     characters: Annotated[int, typer.Option(min=1, help="Characters per text.")] = 2000
     units: Annotated[int, typer.Option(min=1, help="Units (tokens or words) per text.")] = 512

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice, repeat
@@ -49,7 +49,8 @@ class Corpus:
 
     All files are checked when they are opened, so that an error in the last line shows before hours
     of work, and read again at each iteration; no text is kept in memory. Standard input or a pipe
-    is copied to a temporary file, which leaving the context removes.
+    is copied to a temporary file, which leaving the context removes. `shown` has other names of
+    files for messages.
     """
 
     def __init__(
@@ -61,20 +62,22 @@ class Corpus:
         ref_columns: Sequence[str] = (),
         others: Sequence[str] = (),
         keep: bool = False,
+        shown: Mapping[str, str] | None = None,
     ) -> None:
         if [hyp, *others, *refs].count(STDIN) > 1:
             raise InvalidInput("standard input can be read once; give - for one file only")
         if others and not refs:
             raise InvalidInput(f"{others[0]} has no references; give a file of them after {hyp}")
         self._stack = ExitStack()
-        self._shown: dict[str, str] = {}
+        self._shown = dict(shown or {})
         self._encoding, self._hyp_column = encoding, hyp_column
         self._ref_columns, self._keep = list(ref_columns), keep
         self._files = [self._file(name) for name in (hyp, *others, *refs)]
         self._hyps = 1 + len(others)
         if len(self._files) == 1 and not is_table(self._files[0]):
             raise InvalidInput(
-                f"{hyp} has no references; give a file of them, or a table with the columns"
+                f"{self._name(self._files[0])} has no references; give a file of them, or a table"
+                " with the columns"
                 f" {HYP} and {REF}"
             )
         self._count = self._check_files()

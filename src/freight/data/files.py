@@ -254,6 +254,47 @@ def _parquet_rows(path: Path, start: int, shown: str) -> Iterator[Row]:
             raise InvalidInput(f"{shown} is not a whole Parquet file ({reason})") from None
 
 
+def check_parquet(path: Path, shown: str, rows: int, size: int, longest: int) -> None:
+    """Refuse a file that its metadata say, or its dictionaries show, to be larger than this.
+
+    A dictionary has a text once, however many rows repeat it.
+    """
+    import pyarrow
+    from pyarrow import compute, parquet
+
+    try:
+        about = parquet.read_metadata(path)
+        groups = [about.row_group(k) for k in range(about.num_row_groups)]
+        columns = [group.column(k) for group in groups for k in range(about.num_columns)]
+        values = sum(column.num_values for column in columns)
+        total = max(sum(c.total_uncompressed_size for c in columns), values)
+        if about.num_rows > rows or total > size:
+            raise InvalidInput(
+                f"{shown} has {about.num_rows:,} rows and {total:,} bytes; at most {rows:,} rows"
+                f" and {size:,} bytes are read"
+            )
+        texts = [c.path_in_schema for c in columns if c.physical_type == "BYTE_ARRAY"]
+        coded = parquet.ParquetFile(path, read_dictionary=texts)
+        for batch in coded.iter_batches(_BUFFER):
+            for column in map(_leaf, batch.columns):
+                if pyarrow.types.is_dictionary(column.type):
+                    lengths = compute.binary_length(column.dictionary)
+                    if (compute.max(lengths).as_py() or 0) > longest:
+                        raise InvalidInput(f"{shown} has a text of more than {longest:,} bytes")
+    except InvalidInput:
+        raise
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InvalidInput(f"{shown} is not a whole Parquet file ({reason})") from None
+
+
+def _leaf(column: Any) -> Any:
+    """The values of a column, of lists those of their items."""
+    while hasattr(column, "flatten") and hasattr(column, "offsets"):
+        column = column.values
+    return column
+
+
 HYP, REF, REFS = "hyp", "ref", "refs"
 OTHER_NAMES = {
     HYP: ("hypothesis", "prediction", "predicted", "mt", "candidate", "output", "answer"),

@@ -16,7 +16,8 @@ import logging
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +35,7 @@ TOKEN = "FREIGHT_TOKEN"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 INTERNAL_ERROR = "something went wrong here; it has been logged"
 _SHORTEST_TOKEN = 16
+_FILE_PATH, _MOST_FILES = "/api/file", 8
 _NEED_TOKEN = ("/api/", "/metrics")
 _LEAST_READ = 2**16  # bytes of an answer, in the time that a request has to arrive
 _METHODS = ("GET", "HEAD", "POST", "OPTIONS")
@@ -152,7 +154,7 @@ class AccessMiddleware:
         self, app: ASGIApp, access: Access, limits: Limits, metrics: PrometheusMetrics
     ) -> None:
         self._app, self._access, self._limits, self._metrics = app, access, limits, metrics
-        self._active = 0
+        self._active, self._files = 0, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or refuse it."""
@@ -195,11 +197,13 @@ class AccessMiddleware:
             self._check_origin(headers.getlist("origin"), host)
             self._check_token(scope["path"], headers.get("authorization", ""))
             self._check_concurrency(scope["path"])
-            body = await self._read_body(headers, Request(scope, receive))
+            is_file = scope["path"] == _FILE_PATH
+            with self._count_file() if is_file else nullcontext():
+                most = self._limits.file if is_file else self._limits.body
+                body = await self._read_body(headers, Request(scope, receive), most)
+                await self._app(scope, _replay(body, receive), send)
         except Refusal as refusal:
             await refusal.response(scope, receive, send)
-            return
-        await self._app(scope, _replay(body, receive), send)
 
     def _check_host(self, host: re.Match[str] | None) -> None:
         """A page whose name was bound to this machine's address sends its own name."""
@@ -236,17 +240,29 @@ class AccessMiddleware:
                 f"{self._limits.concurrency} requests are in progress", 429, {"Retry-After": "1"}
             )
 
-    async def _read_body(self, headers: Headers, request: Request) -> bytes:
+    @contextmanager
+    def _count_file(self) -> Iterator[None]:
+        """Few files at once, because they may be large."""
+        if self._files >= _MOST_FILES:
+            message = f"{_MOST_FILES} files are being scored; try again when one is done"
+            raise Refusal(message, 429, {"Retry-After": "5"})
+        self._files += 1
+        try:
+            yield
+        finally:
+            self._files -= 1
+
+    async def _read_body(self, headers: Headers, request: Request, most: int) -> bytes:
         declared = headers.get("content-length", "0")
-        if declared.isdigit() and int(declared[:20]) > self._limits.body:
-            raise self._too_large()
+        if declared.isdigit() and int(declared[:20]) > most:
+            raise self._too_large(most)
         body = bytearray()
         try:
             async with asyncio.timeout(self._limits.seconds):
                 async for chunk in request.stream():
                     body += chunk
-                    if len(body) > self._limits.body:
-                        raise self._too_large()
+                    if len(body) > most:
+                        raise self._too_large(most)
         except TimeoutError:
             raise Refusal(
                 "the request did not arrive in time", 408, {"Connection": "close"}
@@ -257,10 +273,11 @@ class AccessMiddleware:
             ) from None
         return bytes(body)
 
-    def _too_large(self) -> Refusal:
+    def _too_large(self, most: int) -> Refusal:
+        what, flag = ("a file", "--file") if most == self._limits.file else ("a request", "--body")
         return Refusal(
-            f"a request has at most {self._limits.body:,} bytes; send several, or start the"
-            " service with a larger --body",
+            f"{what} has at most {most:,} bytes; send several, or start the service with a larger"
+            f" {flag}",
             413,
             {"Connection": "close"},
         )

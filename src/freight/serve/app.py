@@ -177,11 +177,15 @@ _PAGES = {
             "elements.js",
             "examples.js",
             "files.js",
+            "links.js",
+            "table.js",
             "icon.svg",
         )
     },
 }
 _PAGE_HEADERS = {"Cache-Control": "no-cache"}
+_ICON_HEADERS = {"Cache-Control": "max-age=3600"}
+"""Browsers ask for it again whenever the address changes, and the explorer's often does."""
 
 
 def page_router(app: FastAPI) -> APIRouter:
@@ -219,7 +223,8 @@ def _describe_paths(schema: dict[str, Any]) -> dict[str, Any]:
 def _page_sender(name: str) -> Callable[[], Response]:
     def send_page() -> Response:
         media_type = _TYPES[name.rsplit(".", 1)[1]]
-        return Response(_page_source(name), headers=_PAGE_HEADERS, media_type=media_type)
+        headers = _ICON_HEADERS if name.endswith(".svg") else _PAGE_HEADERS
+        return Response(_page_source(name), headers=headers, media_type=media_type)
 
     return send_page
 

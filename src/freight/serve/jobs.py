@@ -7,7 +7,10 @@ pairs are kept, and become those of segments once the last of them is there.
 from __future__ import annotations
 
 import asyncio
+import gzip
+import io
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -50,12 +53,14 @@ UNCUT = 24_000_000
 class Limits:
     """The largest request in bytes, texts, characters of a text and seconds, and the longest queue.
 
-    `work` is that of all pairs with all metrics, `units` are those of a text for which a plan is
-    computed. `queue` counts pairs that wait to be scored, `concurrency` requests that are being
-    read, waited for or answered.
+    A request with a file has up to `file` bytes and `rows`. `work` is that of all pairs with all
+    metrics, `units` are those of a text for which a plan is computed. `queue` counts pairs that
+    wait to be scored, `concurrency` requests that are being read, waited for or answered.
     """
 
     body: int = 2**20
+    file: int = 2**23
+    rows: int = 5000
     texts: int = 512
     characters: int = 2000
     units: int = 512
@@ -76,6 +81,47 @@ class Limits:
             self._check_text(hyp, f"pairs[{k}].hyp")
             for r, ref in enumerate(refs):
                 self._check_text(ref, f"pairs[{k}].refs[{r}]")
+        self._check_work(segments, metrics)
+
+    def check_rows(self, segments: Sequence[Segment]) -> None:
+        """Refuse rows of a file with too many texts, too long ones, or what is no text."""
+        for k, (hyp, refs) in enumerate(segments, 1):
+            if len(refs) >= self.texts:
+                raise InvalidInput(
+                    f"row {k} has {len(refs):,} references; a row has at most {self.texts - 1:,},"
+                    " or start the service with a larger --texts"
+                )
+            self._check_text(hyp, f"row {k}: hyp")
+            for r, ref in enumerate(refs):
+                self._check_text(ref, f"row {k}: refs[{r}]")
+
+    def cut(self, segments: Sequence[Segment], metrics: int) -> list[slice]:
+        """Parts of a file that are scored one after the other, and leave room for others."""
+        parts, first, pairs, work = [], 0, 0, 0
+        for k, segment in enumerate(segments):
+            self._check_work([segment], metrics)
+            pairs, work = pairs + metrics * len(segment[1]), work + metrics * segment_work(segment)
+            if k > first and (pairs > self.queue // 16 or work > self.work // 16):
+                parts.append(slice(first, k))
+                first, pairs, work = k, metrics * len(segment[1]), metrics * segment_work(segment)
+        return [*parts, slice(first, len(segments))]
+
+    def unpack(self, content: bytes, name: str) -> bytes:
+        """The content of a gzip file, if it is not too large."""
+        try:
+            with gzip.open(io.BytesIO(content)) as stream:
+                plain = stream.read(4 * self.file + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InvalidInput(f"{name} is not a whole gzip file ({error})") from None
+        if len(plain) > 4 * self.file:
+            raise Refusal(
+                f"{name} has more than {4 * self.file:,} bytes once it is unpacked; send several"
+                " files, use `freight score`, or start the service with a larger --file",
+                413,
+            )
+        return plain
+
+    def _check_work(self, segments: Sequence[Segment], metrics: int) -> None:
         work = metrics * sum(map(segment_work, segments))
         if work > self.work:
             raise Refusal(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -25,6 +26,12 @@ MAX_METRICS = 8
 
 Scalar = bool | int | float | str | None
 References = Annotated[list[str], Field(min_length=1)]
+
+
+Encoding = Literal[
+    "utf-8", "utf-16", "utf-16-le", "utf-16-be", "cp1250", "cp1251", "cp1252", "iso-8859-1",
+    "iso-8859-2", "koi8-r", "shift_jis", "euc-jp", "euc-kr", "gb18030", "big5",
+]  # fmt: skip
 
 
 class _Message(BaseModel):
@@ -187,6 +194,45 @@ def _with_pairs(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"pairs": pairs, **named}
 
 
+class FileOptions(BaseModel):
+    """How the body of a request is read as a file, or as several, and what is answered."""
+
+    name: list[str] = Field(
+        [], max_length=64, description="Of the file: its ending says what it is. One for each file."
+    )
+    size: list[int] = Field(
+        [], max_length=64, description="Bytes of each file, where there are several."
+    )
+    format: Literal["csv", "tsv", "jsonl", "parquet"] = Field(
+        "jsonl", description="What it is, if it has no name."
+    )
+    metric: list[str] = Field(
+        [DEFAULT_METRIC],
+        max_length=MAX_METRICS,
+        description='A name, or JSON as in /api/score: {"name": "lazy-emd", "settings": ...}.',
+    )
+    output: Literal["json", "csv", "tsv", "jsonl", "progress"] = "json"
+    encoding: Encoding = "utf-8"
+    hyp_column: str | None = Field(None, description="The column of hypotheses, if not hyp.")
+    ref_column: list[str] = Field([], description="The columns of references, if not ref or refs.")
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the files; one without a name is of the format."""
+        return [one[-100:] for one in self.name] or [f"file.{self.format}"]
+
+    def split(self, content: bytes) -> list[bytes]:
+        """The bytes of each file."""
+        sizes = self.size or [len(content)] * (len(self.names) == 1)
+        if len(sizes) != len(self.names) or sum(sizes) != len(content) or min(sizes) < 0:
+            raise InvalidInput(
+                f"there are {len(self.names)} names of files, {len(self.size)} sizes and"
+                f" {len(content):,} bytes; give the size of each file, which add up to the bytes"
+            )
+        ends = list(accumulate(sizes, initial=0))
+        return [content[start:end] for start, end in pairwise(ends)]
+
+
 class ColumnAnswer(BaseModel):
     """A column of scores."""
 
@@ -231,9 +277,10 @@ class MetricAnswer(BaseModel):
 
 
 class MetricsAnswer(BaseModel):
-    """The available metrics."""
+    """The available metrics, and the limits of a request, by the names of the options."""
 
     metrics: list[MetricAnswer]
+    limits: dict[str, float]
 
 
 class EncoderAnswer(BaseModel):

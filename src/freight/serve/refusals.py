@@ -100,6 +100,7 @@ _EXPECTED = {
     "model_type": 'an object, {"name": value}',
     "model_attributes_type": 'an object, {"name": value}',
     "int_type": "a whole number",
+    "int_parsing": "a whole number",
     "finite_number": 'a finite number; infinity is "inf"',
 }
 _OBJECTS = {

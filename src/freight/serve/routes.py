@@ -6,30 +6,36 @@ import asyncio
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import ValidationError
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from freight.core.result import Result
 from freight.core.types import Segment
-from freight.data.files import Row, decode_lines, name_texts, parse_json, parse_rows
+from freight.data.corpus import Corpus
+from freight.data.files import FORMATS, HYP, PARQUET, REFS, Row, check_parquet, parse_json
 from freight.data.languages import detect_surely
-from freight.errors import InvalidInput
+from freight.errors import FreightError, InvalidInput
 from freight.explain.comparison import compare
 from freight.explain.explanation import Explanation
-from freight.serve.access import PrometheusMetrics
+from freight.serve.access import INTERNAL_ERROR, PrometheusMetrics
 from freight.serve.jobs import Limits
 from freight.serve.messages import (
     ERRORS,
-    MAX_METRICS,
     EncodersAnswer,
     ExplainAnswer,
     ExplainRequest,
     FileAnswer,
+    FileOptions,
     FragmentRequest,
     HealthAnswer,
     Json,
@@ -39,7 +45,7 @@ from freight.serve.messages import (
     ScoreRequest,
     score_answer,
 )
-from freight.serve.models import DEFAULT_METRIC, RequestedMetric, ServedModels
+from freight.serve.models import RequestedMetric, ServedModels
 from freight.serve.refusals import Refusal, describe_problem
 from freight.serve.worker import Worker
 
@@ -56,21 +62,13 @@ _FILE_RESPONSE: dict[int | str, dict[str, Any]] = {
 }
 _FILE_BODY = {
     "requestBody": {
-        "description": "Rows with hyp, and ref or refs.",
+        "description": "A table with hyp, and ref or refs; or files of texts, one after the other.",
         "required": True,
         "content": {"application/octet-stream": {"schema": {"type": "string"}}},
     }
 }
 MOST_NUMBERS = 1_000_000
 """In the matrices of an explanation: eight megabytes of JSON."""
-
-MetricNames = Annotated[
-    list[str],
-    Query(
-        max_length=MAX_METRICS,
-        description='A name, or JSON as in /api/score: {"name": "lazy-emd", "settings": ...}.',
-    ),
-]
 
 
 def api_router(models: ServedModels, worker: Worker, limits: Limits) -> APIRouter:
@@ -92,7 +90,7 @@ def api_router(models: ServedModels, worker: Worker, limits: Limits) -> APIRoute
     @router.get("/metrics", response_class=Json, responses={200: {"model": MetricsAnswer}})
     def get_metrics() -> Response:
         """Every metric with its columns, and its parameters with their bounds."""
-        return Json({"metrics": models.metric_descriptions})
+        return Json({"metrics": models.metric_descriptions, "limits": vars(limits)})
 
     @router.get("/encoders", response_class=Json, responses={200: {"model": EncodersAnswer}})
     def get_encoders() -> Response:
@@ -139,26 +137,36 @@ def api_router(models: ServedModels, worker: Worker, limits: Limits) -> APIRoute
         )
 
     @router.post("/file", response_class=Json, responses=_FILE_RESPONSE, openapi_extra=_FILE_BODY)
-    async def score_file(
-        request: Request,
-        format: Literal["csv", "tsv", "jsonl"] = "jsonl",
-        output: Literal["json", "csv", "tsv", "jsonl"] = "json",
-        metric: MetricNames = [DEFAULT_METRIC],  # noqa: B006
-    ) -> Response:
-        """Score the rows of a small table, which is the body of the request."""
-        requested = [_parse_metric(name) for name in metric]
-        segments = read_segments(await request.body(), format, limits.texts)
-        limits.check(segments, len(requested))
-        metrics = await resolve(requested, segments)
-        scored = await worker.score(segments, metrics)
-        results = await asyncio.to_thread(_with_differences, scored, segments)
-        if output == "json":
-            pairs = [{"hyp": hyp, "refs": list(refs)} for hyp, refs in segments]
-            return Json({"pairs": pairs, "metrics": answers(results, metrics)})
-        headers = {"Content-Disposition": f'attachment; filename="scores.{output}"'}
-        return Response(
-            score_table(results, output), headers=headers, media_type=_TABLE_TYPES[output]
-        )
+    async def score_file(request: Request, options: Annotated[FileOptions, Query()]) -> Response:
+        """Score the rows of a table, or of files of texts, which are the body of the request.
+
+        With output=progress lines of JSON say how many rows are done; the last is the answer.
+        """
+        requested = [_parse_metric(name) for name in options.metric]
+        table = await asyncio.to_thread(read_upload, await request.body(), options, limits)
+        parts = limits.cut(table.segments, len(requested))
+        metrics = await resolve(requested, table.segments)
+        scored = score_parts(worker, [table.segments[part] for part in parts], metrics)
+
+        def answer(parts: Sequence[Sequence[Result]]) -> dict[str, Any]:
+            results = [Result.joined(one) for one in zip(*parts, strict=True)]
+            return {"pairs": table.pairs, "metrics": answers(results, metrics)}
+
+        if options.output == "progress":
+            lines = _progress_lines(scored, len(table.segments), answer)
+            return StreamingResponse(lines, media_type=_TABLE_TYPES["jsonl"])
+        done = []
+        async for results in scored:
+            done.append(results)
+            if await request.is_disconnected():
+                await scored.aclose()
+                raise Refusal("the connection was closed before the answer was there", 400)
+        if options.output == "json":
+            return await asyncio.to_thread(Json, await asyncio.to_thread(answer, done))
+        results = [Result.joined(one) for one in zip(*done, strict=True)]
+        written = await asyncio.to_thread(score_table, table.names, results, options.output)
+        headers = {"Content-Disposition": f'attachment; filename="scores.{options.output}"'}
+        return Response(written, headers=headers, media_type=_TABLE_TYPES[options.output])
 
     return router
 
@@ -237,33 +245,101 @@ def _parse_metric(text: str) -> MetricRequest:
         raise InvalidInput(describe_problem(problem)) from None
 
 
-_SHOWN = "the file"
+async def score_parts(
+    worker: Worker, parts: Sequence[Sequence[Segment]], metrics: Sequence[RequestedMetric]
+) -> AsyncGenerator[list[Result], None]:
+    """The results of each part in its turn; while one is read, the next is being scored."""
+    waiting = deque[asyncio.Task[list[Result]]]()
+    try:
+        for k in range(len(parts) + 1):
+            if k < len(parts):
+                waiting.append(asyncio.create_task(worker.score_patiently(parts[k], metrics)))
+            if k:
+                results = await waiting[0]
+                waiting.popleft()
+                yield await asyncio.to_thread(_with_differences, results, parts[k - 1])
+    finally:
+        for task in waiting:
+            task.cancel()
 
 
-def read_segments(content: bytes, kind: str, max_texts: int) -> list[Segment]:
-    """Each row's hypothesis with its references: columns `hyp`, and `ref` or `refs`.
+async def _progress_lines(
+    scored: AsyncGenerator[list[Result], None],
+    rows: int,
+    answer: Callable[[Sequence[Sequence[Result]]], dict[str, Any]],
+) -> AsyncGenerator[bytes, None]:
+    """How many rows are done after each part; then the answer, or the error."""
+    parts: list[list[Result]] = []
+    yield _json_line({"done": 0, "rows": rows})
+    try:
+        async with aclosing(scored):
+            async for results in scored:
+                parts.append(results)
+                yield _json_line({"done": sum(len(part[0]) for part in parts), "rows": rows})
+        yield await asyncio.to_thread(lambda: _json_line(answer(parts)))
+    except FreightError as error:
+        yield _json_line({"error": str(error)})
+    except Exception:
+        logging.getLogger(__name__).exception("a file could not be scored")
+        yield _json_line({"error": INTERNAL_ERROR})
 
-    Reading stops with an error once there are more than `max_texts` texts.
-    """
-    segments: list[Segment] = []
-    count = 0
-    for number, row in enumerate(_read_rows(content, kind), 1):
-        segments.append(_segment(row, number))
-        count += 1 + len(segments[-1][1])
-        if count > max_texts:
-            raise InvalidInput(
-                f"{_SHOWN} has more than {max_texts:,} texts; send it in parts, use `freight"
-                " score`, or start the service with a larger --texts"
-            )
-    if not segments:
-        raise InvalidInput(f"{_SHOWN} has no rows; give columns hyp, and ref or refs")
-    return segments
+
+def _json_line(content: dict[str, Any]) -> bytes:
+    return bytes(Json(content).body) + b"\n"
 
 
-def score_table(results: Sequence[Result], kind: str) -> str:
-    """One row per segment: its number, each column of each metric, the references, the flags."""
-    names: list[str] = ["segment"]
-    columns: list[list[Any]] = [list(range(1, len(results[0]) + 1))]
+@dataclass(frozen=True)
+class UploadedTable:
+    """The segments of a file, and what else identifies each row: its id, and its system."""
+
+    segments: list[Segment]
+    names: list[Row]
+
+    @property
+    def pairs(self) -> list[Row]:
+        """Each row as JSON."""
+        named = zip(self.names, self.segments, strict=True)
+        return [{**names, HYP: hyp, REFS: list(refs)} for names, (hyp, refs) in named]
+
+
+def read_upload(content: bytes, options: FileOptions, limits: Limits) -> UploadedTable:
+    """The rows of the files that a body consists of, read as `freight score` reads them."""
+    pieces, names = options.split(content), options.names
+    with TemporaryDirectory() as folder:
+        paths: dict[str, str] = {}
+        for k, (name, piece) in enumerate(zip(names, pieces, strict=True)):
+            *_, ending = Path(f"x{name.lower().removesuffix('.gz')}").suffixes or [""]
+            path = Path(folder, f"{k}{ending if ending in FORMATS else '.txt'}")
+            plain = limits.unpack(piece, name) if name.lower().endswith(".gz") else piece
+            path.write_bytes(plain)
+            if ending == PARQUET:
+                check_parquet(path, name, limits.rows, 4 * limits.file, 4 * limits.characters)
+            paths[str(path)] = name
+        hyp, *refs = paths
+        columns = options.hyp_column, options.ref_column
+        with Corpus(hyp, refs, options.encoding, *columns, shown=paths) as corpus:
+            if len(corpus) > limits.rows:
+                raise InvalidInput(
+                    f"{names[0]} has {len(corpus):,} rows; send at most {limits.rows:,}, in several"
+                    " files, use `freight score`, or start the service with a larger --rows"
+                )
+            table = UploadedTable(list(corpus), [_json_names(one) for one in corpus.row_names()])
+    limits.check_rows(table.segments)
+    return table
+
+
+def _json_names(row: Row) -> Row:
+    """What identifies a row; an id that JSON has no word for is a text."""
+    return {
+        name: value if isinstance(value, (str, int)) or value is None else str(value)
+        for name, value in row.items()
+    }
+
+
+def score_table(rows: Sequence[Row], results: Sequence[Result], kind: str) -> str:
+    """One row per segment: what identifies it, each column of each metric, references, flags."""
+    names: list[str] = list(rows[0])
+    columns: list[list[Any]] = [[row[name] for row in rows] for name in names]
     for k, result in enumerate(results):
         same = sum(other.name == result.name for other in results[:k])
         title = result.name if not same else f"{result.name} ({same + 1})"
@@ -276,42 +352,6 @@ def score_table(results: Sequence[Result], kind: str) -> str:
     flags_of_segments = zip(*(result.flags for result in results), strict=True)
     columns.append([sorted({flag for one in row for flag in one}) for row in flags_of_segments])
     return "".join(_format_rows(names, zip(*columns, strict=True), kind))
-
-
-def _read_rows(content: bytes, kind: str) -> Iterator[Row]:
-    stream = io.BytesIO(content)
-    try:
-        yield from parse_rows(decode_lines(stream, "utf-8", _SHOWN), f".{kind}", _SHOWN)
-    except RecursionError:
-        raise InvalidInput(f"{_SHOWN} is nested too deeply") from None
-    except ValueError as error:  # Python refuses to read an integer of thousands of digits
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(f"{_SHOWN} has a number of too many digits") from None
-
-
-def _segment(row: Row, number: int) -> Segment:
-    row = name_texts(row, _SHOWN)
-    hyps = _texts(row, "hyp", number)
-    refs = _texts(row, "refs" if "refs" in row else "ref", number)
-    if len(hyps) != 1 or not refs:
-        raise InvalidInput(
-            f"row {number} of {_SHOWN} has {len(hyps)} hypotheses and {len(refs)} references"
-        )
-    return hyps[0], refs
-
-
-def _texts(row: Row, name: str, number: int) -> list[str]:
-    if name not in row:
-        raise InvalidInput(
-            f"row {number} of {_SHOWN} has no column {name}; give hyp, and ref or refs"
-        )
-    value: Any = row[name]
-    texts = value if isinstance(value, list) else [value]
-    for text in texts:
-        if not isinstance(text, str):
-            raise InvalidInput(f"row {number} of {_SHOWN}: {name} is not a text")
-    return texts
 
 
 def _format_rows(names: Sequence[str], rows: Any, kind: str) -> Iterator[str]:

@@ -92,6 +92,19 @@ class Worker:
         """One result per metric, or an error that says what to do."""
         return await self._submit(list(segments), metrics, explained=False)
 
+    async def score_patiently(
+        self, segments: Sequence[Segment], metrics: Sequence[RequestedMetric]
+    ) -> list[Result]:
+        """The same; where the queue is full, wait for room as long as a request may take."""
+        until = time.monotonic() + self._limits.seconds
+        while True:
+            try:
+                return await self.score(segments, metrics)
+            except QueueFull as full:
+                if time.monotonic() + full.seconds > until:
+                    raise
+                await asyncio.sleep(full.seconds)
+
     async def explain(self, segment: Segment, metric: RequestedMetric) -> Explanation:
         """Why a hypothesis scores as it does."""
         explanation: Explanation

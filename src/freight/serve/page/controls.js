@@ -60,6 +60,14 @@ export class Chooser {
     this.reset(false);
   }
 
+  // Take what a link says; a metric or an encoder that is not here is an error.
+  restore({ name, encoder = null, adapter = null, layer = null, settings = {} }) {
+    if (!this.metrics.some((one) => one.name === name)) throw new Error(`The link names the metric ${name}, which this service does not have.`);
+    if (encoder && !this.encoders.some((one) => one.name === encoder)) throw new Error(`The link names the encoder ${encoder}, which this service does not have.`);
+    Object.assign(this, { name, encoder, adapter, layer, settings: { ...settings } });
+    this.draw();
+  }
+
   draw() {
     const shown = this.parameters.filter((one) => !HIDDEN.has(one.name));
     const main = shown.filter((one) => one.kind === "number" && one.default !== null);

@@ -4,11 +4,14 @@ import { ask, Refused, send, setToken } from "./requests.js";
 import { Chooser } from "./controls.js";
 import { flagText, make, number } from "./elements.js";
 import { EXAMPLES } from "./examples.js";
-import { scoreFile, tableOf } from "./files.js";
+import { scoreFiles } from "./files.js";
+import { decodeView, encodeView } from "./links.js";
+import { ScoreTable } from "./table.js";
 
 const WAIT = 250;
+const FEW_ROWS = 500; // a file of so many is scored again whenever something is set
 const the = (id) => document.getElementById(id);
-const state = { example: 0, refs: 0, timer: 0, current: null, file: null, one: null, other: null };
+const state = { example: 0, refs: 0, timer: 0, current: null, file: null, one: null, other: null, limits: {}, note: "", jump: false, links: 0 };
 
 start();
 
@@ -18,7 +21,10 @@ async function start() {
   the("other-hyp").addEventListener("input", later);
   the("add-ref").addEventListener("click", () => addRef("").focus());
   the("example").addEventListener("click", showExample);
-  the("file").addEventListener("change", uploadFile);
+  the("again").addEventListener("click", showTable);
+  the("copy").addEventListener("click", copyLink);
+  for (const id of ["file", "file-refs", "encoding", "hyp-column", "ref-column"]) the(id).addEventListener("change", uploadFiles);
+  window.addEventListener("popstate", () => state.one && restoreView());
   the("form").addEventListener("submit", (event) => event.preventDefault());
   the("token").addEventListener("change", () => { setToken(the("token").value); state.one ? update() : loadChoices(); });
   document.getElementsByName("compare").forEach((one) => one.addEventListener("change", changeComparison));
@@ -33,11 +39,72 @@ async function loadChoices() {
   try {
     const [metrics, encoders] = await Promise.all(["api/metrics", "api/encoders"].map(async (path) => (await ask(path)).json()));
     the("token-section").hidden = true;
+    state.limits = metrics.limits;
+    the("file-hint").textContent = `Up to ${state.limits.rows.toLocaleString("en")} rows. They are scored with the metric above, or with both metrics.`;
     state.one = new Chooser(the("metric"), "Name", metrics.metrics, encoders.encoders, "freight", changed);
     state.other = new Chooser(the("other-metric"), "Second metric", metrics.metrics, encoders.encoders, "lazy-emd", changed);
-    update();
+    await untilReady();
+    await restoreView();
   } catch (error) {
     complain(error);
+  }
+}
+
+// What is asked before the models are loaded has to wait: say so.
+async function untilReady() {
+  for (;;) {
+    const { state: now } = await (await ask("health?check=live")).json();
+    if (now !== "starting") return;
+    say("The service is starting: models are being loaded …");
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+}
+
+// Show what the address says; an empty form where it says nothing.
+async function restoreView() {
+  try {
+    const view = await decodeView(location.hash);
+    if (view) {
+      state.one.restore(view.metric);
+      if (view.otherMetric) state.other.restore(view.otherMetric);
+      fill({ hyp: view.hyp, refs: view.refs.length ? view.refs : [""] });
+      the("other-hyp").value = view.otherHyp ?? the("other-hyp").value;
+      choose(view.otherMetric ? "metric" : view.otherHyp !== undefined ? "hyp" : "none");
+    } else if (the("hyp").value) {
+      fill({ hyp: "", refs: [""] });
+    }
+    await update();
+  } catch (error) {
+    the("result").setAttribute("aria-busy", "false");
+    complain(error);
+  }
+}
+
+function view() {
+  const { hyp } = texts();
+  const refs = [...the("refs").querySelectorAll("textarea")].map((area) => area.value);
+  const other = comparison() === "hyp" ? { otherHyp: the("other-hyp").value } : comparison() === "metric" ? { otherMetric: state.other.request } : {};
+  return { hyp, refs, metric: state.one.request, ...other };
+}
+
+// Keep the address up to date: a step back where something else is looked at, else in place.
+async function writeAddress() {
+  const turn = (state.links += 1);
+  const fragment = await encodeView(view());
+  if (turn !== state.links) return;
+  const target = location.href.replace(/#.*/, "") + (fragment ?? "");
+  if (location.href !== target) history[state.jump ? "pushState" : "replaceState"](null, "", target);
+  state.jump = false;
+}
+
+async function copyLink() {
+  if ((await encodeView(view())) === null) return complain(new Error("These texts are too long for a link; send them as a file."));
+  await writeAddress();
+  try {
+    await navigator.clipboard.writeText(location.href);
+    say("Copied: whoever can reach this service sees the same with the link.");
+  } catch {
+    say("Copy the address of this page: it is the link.");
   }
 }
 
@@ -92,6 +159,7 @@ function fill(pair) {
 }
 
 function showExample() {
+  state.jump = true;
   const pair = EXAMPLES[state.example % EXAMPLES.length];
   state.example += 1;
   fill(pair);
@@ -103,10 +171,20 @@ function comparison() {
   return document.querySelector("[name=compare]:checked").value;
 }
 
-function changeComparison() {
-  if (comparison() === "metric" && state.other.name === state.one.name) state.other.choose(state.one.name === "freight" ? "lazy-emd" : "freight");
+function choose(kind) {
+  document.querySelector(`[name=compare][value=${kind}]`).checked = true;
+  showComparison();
+}
+
+function showComparison() {
   the("compare-hyp").hidden = comparison() !== "hyp";
   the("other-metric").hidden = comparison() !== "metric";
+  the("outcome").classList.toggle("both", comparison() !== "none");
+}
+
+function changeComparison() {
+  if (comparison() === "metric" && state.other.name === state.one.name) state.other.choose(state.one.name === "freight" ? "lazy-emd" : "freight");
+  showComparison();
   changed();
 }
 
@@ -119,10 +197,10 @@ function later() {
 
 function changed() {
   later();
-  if (state.file) {
-    clearTimeout(state.file.timer);
-    state.file.timer = setTimeout(showTable, 2 * WAIT);
-  }
+  if (!state.file) return;
+  clearTimeout(state.file.timer);
+  if (state.file.rows <= FEW_ROWS) state.file.timer = setTimeout(showTable, 2 * WAIT);
+  else the("stale").hidden = false;
 }
 
 function texts() {
@@ -136,6 +214,7 @@ async function update() {
   clearTimeout(state.timer);
   if (!state.one) return the("result").setAttribute("aria-busy", "false");
   the("metric-summary").textContent = state.one.summary;
+  writeAddress();
   the("compare-summary").textContent = { none: "", hyp: "another hypothesis", metric: state.other.summary }[comparison()];
   state.current?.abort();
   const current = (state.current = new AbortController());
@@ -146,7 +225,7 @@ async function update() {
   try {
     await show(pair, current.signal);
     if (current.signal.aborted) return;
-    say([...summary(), `${Math.round(performance.now() - start)} ms`].join(" · "));
+    say([...summary(), state.note, `${Math.round(performance.now() - start)} ms`].filter(Boolean).join(" · "));
   } catch (error) {
     if (error.name === "AbortError") return;
     complain(error);
@@ -162,14 +241,19 @@ async function show(pair, signal) {
   const hasPlan = state.one.metric.explained && (!other.metric || state.other.metric.explained);
   if (hasPlan) {
     const body = { ...pair, metric: state.one.request, ...(both ? { other } : {}) };
-    const html = await (await send("api/explain/fragment", body, signal)).text();
-    if (!signal.aborted) replace(html);
+    const answer = await send("api/explain/fragment", body, signal);
+    const html = await answer.text();
+    if (signal.aborted) return;
+    state.note = answer.headers.get("Freight-Note");
+    replace(html);
     return;
   }
   const pairs = [pair, ...(other.hyp ? [{ ...pair, hyp: other.hyp }] : [])];
   const metrics = [state.one.request, ...(other.metric ? [other.metric] : [])];
   const answer = await (await send("api/score", { pairs, metrics }, signal)).json();
-  if (!signal.aborted) the("result").replaceChildren(scoreCards(answer, pairs));
+  if (signal.aborted) return;
+  state.note = [...new Set(answer.metrics.map((one) => one.note).filter(Boolean))].join("; ");
+  the("result").replaceChildren(scoreCards(answer, pairs));
 }
 
 // The scores in a few words, for screen readers.
@@ -204,33 +288,66 @@ function showIntroduction() {
   say("");
 }
 
-async function uploadFile() {
+async function uploadFiles() {
   const [file] = the("file").files;
   if (!file) return;
-  state.file = { file, timer: 0 };
+  const files = [file, ...the("file-refs").files];
+  const size = files.reduce((sum, one) => sum + one.size, 0);
+  if (size > state.limits.file) return complain(new Error(`${file.name} has ${size.toLocaleString("en")} bytes; a file has at most ${state.limits.file.toLocaleString("en")}: send it in parts, or use freight score.`));
+  state.file?.current?.abort();
+  state.file = { files, timer: 0, rows: 0, current: null };
   await showTable();
   the("table").scrollIntoView({ block: "nearest" });
 }
 
 async function showTable() {
-  const { file } = state.file;
+  const file = state.file;
+  const [{ name }, ...refs] = file.files;
+  const title = [name, ...refs.map((one) => one.name)].join(" and ");
   const metrics = [state.one.request, ...(comparison() === "metric" ? [state.other.request] : [])];
-  say(`Scoring ${file.name} …`);
+  const options = { encoding: the("encoding").value, hyp_column: the("hyp-column").value.trim(), ref_column: the("ref-column").value.trim() };
+  file.current?.abort();
+  const current = (file.current = new AbortController());
+  the("stale").hidden = true;
+  showProgress(title, 0, 0, current);
   try {
-    const answer = await scoreFile(file, metrics);
-    the("table").replaceChildren(...tableOf(file.name, answer, (pair) => { fill(pair); update(); }, closeTable));
+    const answer = await scoreFiles(file.files, metrics, options, (done, rows) => showProgress(title, done, rows, current), current.signal);
+    if (current.signal.aborted) return;
+    file.rows = answer.pairs.length;
     the("table").hidden = false;
-    say(`Scored ${answer.pairs.length} rows of ${file.name}.`);
+    file.table = new ScoreTable(the("scores"), title, answer, explainRow, closeTable);
+    say(`Scored ${answer.pairs.length.toLocaleString("en")} rows of ${name}.`);
   } catch (error) {
-    complain(error);
+    if (error.name === "AbortError") say(`${name} was not scored to the end.`);
+    else complain(error);
+    if (/column|encoding/.test(error.message)) the("file-options").open = true;
   }
+  if (file.current === current) the("progress").hidden = true;
+}
+
+async function explainRow(pair) {
+  state.jump = true;
+  fill(pair);
+  await update();
+  if (!matchMedia("(min-width: 40rem)").matches) the("result").scrollIntoView({ block: "start" });
+}
+
+function showProgress(title, done, rows, current) {
+  if (current.signal.aborted) return;
+  the("progress").hidden = false;
+  the("progress-bar").max = rows || 1;
+  the("progress-bar").value = done;
+  the("progress-text").textContent = rows ? `${title}: ${done.toLocaleString("en")} of ${rows.toLocaleString("en")} rows` : `${title} is being read …`;
+  the("cancel").onclick = () => current.abort();
 }
 
 function closeTable() {
+  state.file?.current?.abort();
   state.file = null;
   the("file").value = "";
+  the("file-refs").value = "";
   the("table").hidden = true;
-  the("table").replaceChildren();
+  the("scores").replaceChildren();
   the("file").focus();
 }
 

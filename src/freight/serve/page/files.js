@@ -1,80 +1,71 @@
-// Scores of an uploaded file: a table whose rows can be explained, and downloads.
+// Files: they are sent to the service, which reads and scores them part by part.
 
-import { ask } from "./requests.js";
-import { flagText, make, number } from "./elements.js";
+import { ask, Refused } from "./requests.js";
 
-const LONGEST = 160;
-
-export async function scoreFile(file, metrics, signal) {
-  const ending = file.name.split(".").pop().toLowerCase();
-  const format = ending === "ndjson" ? "jsonl" : ending;
-  const options = new URLSearchParams({ format });
-  metrics.forEach((one) => options.append("metric", JSON.stringify(one)));
-  const answer = await ask(`api/file?${options}`, { method: "POST", body: file, signal });
-  return answer.json();
+// The scores of a table, or of hypotheses and files of references; `progress` is told the rows done, of how many.
+export async function scoreFiles(files, metrics, options, progress, signal) {
+  const query = new URLSearchParams({ output: "progress" });
+  for (const [name, value] of Object.entries(options)) if (value) query.append(name, value);
+  for (const file of files) {
+    query.append("name", file.name);
+    query.append("size", file.size);
+  }
+  metrics.forEach((one) => query.append("metric", JSON.stringify(one)));
+  const answer = await ask(`api/file?${query}`, { method: "POST", body: new Blob(files), signal });
+  let whole = null;
+  for await (const line of linesOf(answer.body)) {
+    const told = JSON.parse(line);
+    if (told.error) throw new Refused(422, told.error);
+    if ("done" in told) progress(told.done, told.rows);
+    else whole = told;
+  }
+  if (!whole) throw new Refused(0, "The service has stopped before it was done.");
+  return whole;
 }
 
-// The table; `explain` is called with the pair of the row that was chosen.
-export function tableOf(title, answer, explain, close) {
-  const scores = answer.metrics.map((one) => ({ ...one, column: one.columns[0] }));
-  const heads = scores.map((one) => make("th", { class: "number", scope: "col" }, `${one.metric} ${one.column.name}${one.column.higher ? " ↑" : " ↓"}`));
-  const body = make("tbody", {}, ...answer.pairs.map((pair, k) => row(pair, k, scores, explain)));
-  const means = scores.map((one) => make("td", { class: "number" }, number(one.system[one.column.name])));
-  const table = make("table", {},
-    make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "#"), make("th", { scope: "col" }, "hypothesis"), ...heads, make("th", { scope: "col" }, ""))),
-    body,
-    make("tfoot", {}, make("tr", {}, make("td"), make("th", { scope: "row" }, "all rows"), ...means, make("td"))));
-  return [
-    make("h2", {}, `${title}: ${answer.pairs.length} rows`),
-    make("p", { class: "hint" }, "Choose a row to see why it scored as it did."),
-    make("div", { class: "tools" },
-      make("button", { type: "button", onclick: () => download("scores.csv", csv(records(answer))) }, "Download CSV"),
-      make("button", { type: "button", onclick: () => download("scores.jsonl", jsonl(records(answer))) }, "Download JSON lines"),
-      make("button", { type: "button", class: "quiet close", onclick: close }, "Close")),
-    make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Scores" }, table),
-  ];
+async function* linesOf(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    yield* lines;
+  }
+  if (rest) yield rest;
 }
 
-function row(pair, k, scores, explain) {
-  const short = pair.hyp.length > LONGEST ? `${pair.hyp.slice(0, LONGEST)}…` : pair.hyp || "(empty)";
-  const flags = [...new Set(scores.flatMap((one) => one.flags[k].map(flagText)))];
-  const made = make("tr", {},
-    make("td", {}, String(k + 1)),
-    make("td", { class: "text" }, make("button", { type: "button", dir: "auto", onclick: () => {
-      made.parentNode.querySelector("[aria-current]")?.removeAttribute("aria-current");
-      made.setAttribute("aria-current", "true");
-      explain(pair);
-    } }, short)),
-    ...scores.map((one) => make("td", { class: "number" }, number(one.scores[one.column.name][k]))),
-    make("td", { class: "flags" }, flags.join("; ")));
-  return made;
-}
-
-function records(answer) {
-  return answer.pairs.map((pair, k) => {
-    const record = { segment: k + 1 };
+// What was scored as rows with names: what identifies a row, its texts, each column of each metric, flags.
+export function records(answer, flagsOf) {
+  return answer.pairs.map(({ hyp, refs, ...names }, k) => {
+    const record = { ...names, hyp, ...(refs.length === 1 ? { ref: refs[0] } : { refs }) };
     answer.metrics.forEach((one, m) => {
-      const same = answer.metrics.slice(0, m).some((other) => other.metric === one.metric);
-      const title = same ? `${one.metric} (${m + 1})` : one.metric;
+      const same = answer.metrics.slice(0, m).filter((other) => other.metric === one.metric).length;
+      const title = same ? `${one.metric} (${same + 1})` : one.metric;
       for (const [column, values] of Object.entries(one.scores)) record[`${title}:${column}`] = values[k];
       record[`${title}:reference`] = one.references[k];
     });
-    record.flags = [...new Set(answer.metrics.flatMap((one) => one.flags[k].map(flagText)))].join("; ");
+    record.flags = flagsOf(k).join("; ");
     return record;
   });
 }
 
-function csv(rows) {
-  const cell = (value) => (/[",\n]/.test(String(value ?? "")) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? ""));
-  return [Object.keys(rows[0]), ...rows.map(Object.values)].map((line) => line.map(cell).join(",")).join("\n") + "\n";
+export function csv(rows) {
+  const names = [...new Set(rows.flatMap(Object.keys))];
+  const text = (value) => (Array.isArray(value) ? JSON.stringify(value) : String(value ?? ""));
+  const cell = (value) => (/[",\r\n]/.test(text(value)) ? `"${text(value).replaceAll('"', '""')}"` : text(value));
+  return [names, ...rows.map((row) => names.map((name) => row[name]))].map((line) => line.map(cell).join(",")).join("\n") + "\n";
 }
 
-function jsonl(rows) {
+export function jsonl(rows) {
   return rows.map((one) => JSON.stringify(one)).join("\n") + "\n";
 }
 
-function download(name, text) {
-  const link = make("a", { href: URL.createObjectURL(new Blob([text])), download: name });
+export function download(name, text) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text]));
+  link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
