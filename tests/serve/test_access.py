@@ -182,10 +182,16 @@ def test_headers_of_every_answer(client: TestClient, path: str) -> None:
     assert "server" not in headers
 
 
-def test_a_large_body_is_refused_by_what_it_says_and_by_what_it_is(client: TestClient) -> None:
-    asked = client.post("/api/file", content=b"x" * 20_001)
+@pytest.mark.parametrize(
+    ("path", "most", "flag"),
+    [("/api/score", 20_000, "--body"), ("/api/file", 250_000, "--file")],
+)
+def test_a_large_body_is_refused_by_what_it_says_and_by_what_it_is(
+    client: TestClient, path: str, most: int, flag: str
+) -> None:
+    asked = client.post(path, content=b"x" * (most + 1))
     assert asked.status_code == 413
-    assert "--body" in asked.json()["error"]
+    assert flag in asked.json()["error"]
     sent = 0
 
     def pieces() -> Iterator[bytes]:
@@ -194,7 +200,7 @@ def test_a_large_body_is_refused_by_what_it_says_and_by_what_it_is(client: TestC
             sent += 1
             yield b"x" * 1000
 
-    assert client.post("/api/file", content=pieces()).status_code == 413
+    assert client.post(path, content=pieces()).status_code == 413
 
 
 def test_too_many_at_once(few: ServedModels, scoring_gate: Gate) -> None:

@@ -358,7 +358,11 @@ def test_paths_and_methods_that_are_not_there(client: TestClient) -> None:
     for method, path, message in (
         ("GET", "/api/nothing", "there is no /api/nothing; /docs lists what there is"),
         ("GET", "/api/score", "/api/score does not take GET; /docs says what it takes"),
-        ("POST", "/api/file?output=xml", 'output="xml": must be one of json, csv, tsv, jsonl'),
+        (
+            "POST",
+            "/api/file?output=xml",
+            'output="xml": must be one of json, csv, tsv, jsonl, progress',
+        ),
         ("GET", "/health?check=x", 'check="x": must be one of live, ready'),
     ):
         assert client.request(method, path).json() == {"error": message}

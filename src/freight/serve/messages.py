@@ -194,7 +194,7 @@ def _with_pairs(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"pairs": pairs, **named}
 
 
-class FileOptions(BaseModel):
+class FileQuery(BaseModel):
     """How the body of a request is read as a file, or as several, and what is answered."""
 
     name: list[str] = Field(

@@ -35,7 +35,7 @@ from freight.serve.messages import (
     ExplainAnswer,
     ExplainRequest,
     FileAnswer,
-    FileOptions,
+    FileQuery,
     FragmentRequest,
     HealthAnswer,
     Json,
@@ -137,7 +137,7 @@ def api_router(models: ServedModels, worker: Worker, limits: Limits) -> APIRoute
         )
 
     @router.post("/file", response_class=Json, responses=_FILE_RESPONSE, openapi_extra=_FILE_BODY)
-    async def score_file(request: Request, options: Annotated[FileOptions, Query()]) -> Response:
+    async def score_file(request: Request, options: Annotated[FileQuery, Query()]) -> Response:
         """Score the rows of a table, or of files of texts, which are the body of the request.
 
         With output=progress lines of JSON say how many rows are done; the last is the answer.
@@ -302,7 +302,7 @@ class UploadedTable:
         return [{**names, HYP: hyp, REFS: list(refs)} for names, (hyp, refs) in named]
 
 
-def read_upload(content: bytes, options: FileOptions, limits: Limits) -> UploadedTable:
+def read_upload(content: bytes, options: FileQuery, limits: Limits) -> UploadedTable:
     """The rows of the files that a body consists of, read as `freight score` reads them."""
     pieces, names = options.split(content), options.names
     with TemporaryDirectory() as folder:
