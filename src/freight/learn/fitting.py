@@ -70,7 +70,10 @@ class Recipe:
 
     A step takes `rows` rows out of `parts` sets, drawn by the root of their sizes. `average` is the
     share of the past in the moving average of the differences, which is what is kept. The held-out
-    part is looked at `looks` times; training ends after `patience` looks without a gain.
+    part is looked at `looks` times; training ends after `patience` looks without a gain. Of several
+    `runs`, from the same start over rows in another order, the mean is taken if it agrees best.
+    `blind` is the weight of a penalty on agreement that comes from the text alone: on what the
+    scores against references of other segments have in common with the ratings, beyond length.
     """
 
     epochs: float = 1.0
@@ -82,6 +85,8 @@ class Recipe:
     average: float = 0.98
     looks: int = 6
     patience: int = 3
+    runs: int = 1
+    blind: float = 0.0
 
 
 class TrainingEvent(NamedTuple):
@@ -207,9 +212,12 @@ def _deterministic() -> Iterator[None]:
     warned = torch.is_deterministic_algorithms_warn_only_enabled()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=True)
+    exact = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True  # far finer than the steps that are taken
     try:
         yield
     finally:
+        torch.backends.cuda.matmul.allow_tf32 = exact
         torch.use_deterministic_algorithms(before, warn_only=warned)
 
 
@@ -224,24 +232,48 @@ class _Training:
         rows = sum(len(part.rows["train"]) for part in self.learned)
         self.steps = max(recipe.least_steps, math.ceil(recipe.epochs * rows / recipe.rows))
         self.rng = np.random.default_rng(seed)
-        self.best, self.average = self._copy(), self._copy()
-        self.best_agreement = -math.inf
+        self.first, self.runs = self._copy(), list[Differences]()
         self.curve: list[TrainingEvent] = []
-        self.optimizer = torch.optim.AdamW(
-            list(trainable.differences.values()), recipe.rate, betas=(0.9, 0.98), weight_decay=0.0
-        )
+        self._begin()
         self._looked = [self._look_rows(part) for part in self.parts]
         self.untrained = self._look()
+
+    def _begin(self) -> None:
+        """Start a run, from the first differences."""
+        self._set(self.first)
+        self.best, self.average, self.begun = self._copy(), self._copy(), len(self.curve)
+        self.best_agreement = -math.inf
+        self.optimizer = torch.optim.AdamW(
+            list(self.trainable.differences.values()),
+            self.recipe.rate,
+            betas=(0.9, 0.98),
+            weight_decay=0.0,
+        )
 
     def run(
         self, checkpoint: Path | None, key: str, progress: Callable[[TrainingEvent], None] | None
     ) -> tuple[TrainingEvent, ...]:
-        """Take all steps, or stop early; then the best differences are those of the metric."""
+        """Take the steps of all runs; then the best differences are those of the metric."""
         if checkpoint is not None and checkpoint.exists():
             self._resume(checkpoint, key)
+        while len(self.runs) < self.recipe.runs:
+            self._finish_run(checkpoint, key, progress)
+            self.runs.append(self.best)
+            self._begin()
+        if self.recipe.runs > 1:
+            self.runs.append(_mean(self.runs))
+        self.best = max(self.runs, key=self._look_at) if self.recipe.runs > 1 else self.runs[0]
+        self._set(self.best)
+        return tuple(self.curve)
+
+    def _finish_run(
+        self, checkpoint: Path | None, key: str, progress: Callable[[TrainingEvent], None] | None
+    ) -> None:
+        """Take the steps of one run, or stop early."""
         every = max(1, self.steps // self.recipe.looks)
-        while len(self.curve) < self.steps and not self._is_over():
-            step = len(self.curve)
+        before, total = len(self.runs) * self.steps, self.recipe.runs * self.steps
+        while len(self.curve) - self.begun < self.steps and not self._is_over():
+            step = len(self.curve) - self.begun
             loss = self._step(step)
             agreement = None
             if (step + 1) % every == 0 or step + 1 == self.steps:
@@ -249,14 +281,12 @@ class _Training:
                 if agreement > self.best_agreement:
                     self.best_agreement = agreement
                     self.best = {name: x.clone() for name, x in self.average.items()}
-            event = TrainingEvent(step + 1, self.steps, loss, agreement, self.untrained)
+            event = TrainingEvent(before + step + 1, total, loss, agreement, self.untrained)
             self.curve.append(event)
             if agreement is not None and checkpoint is not None:
                 self._save(checkpoint, key)
             if progress:
                 progress(event)
-        self._set(self.best)
-        return tuple(self.curve)
 
     def choose_strength(self) -> float:
         """The strength that agrees best on the rows to stop by; 0 where none gains anything."""
@@ -315,12 +345,14 @@ class _Training:
         ]
         parts = [self.learned[k] for k in drawn]
         rows = [part.texts_of(some) for part, some in zip(parts, chosen, strict=True)]
-        scores = self._scores(parts, rows)
+        scores, blind = self._scores(parts, rows, blind=recipe.blind > 0)
         losses = [
             part.loss(own, texts, some)
             for part, own, texts, some in zip(parts, scores, rows, chosen, strict=True)
         ]
         loss = torch.stack(losses).mean()
+        if blind:
+            loss = loss + recipe.blind * torch.cat(blind).mean().square()
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(list(self.trainable.differences.values()), 1.0)
@@ -331,14 +363,27 @@ class _Training:
                 self.average[name].lerp_(value, 1.0 - past)
         return float(loss.detach())
 
-    def _scores(self, parts: Sequence[TrainingPart], rows: Sequence[Array]) -> list[Tensor]:
-        """The scores of rows of several sets, encoded together."""
+    def _scores(
+        self, parts: Sequence[TrainingPart], rows: Sequence[Array], blind: bool = False
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """The scores of rows of several sets, encoded together.
+
+        If asked for, also the products of which the mean is the correlation with the ratings of
+        scores against references of other segments.
+        """
         both = [part.pairs(some) for part, some in zip(parts, rows, strict=True)]
-        starts = np.cumsum([0, *map(len, rows)])
+        others = [part.blind_pairs(some, self.rng) for part, some in zip(parts, rows) if blind]
+        both += [(pairs, np.arange(len(pairs))) for pairs, _ in others]
+        sizes = [*map(len, rows), *(len(pairs) for pairs, _ in others)]
+        starts = np.cumsum([0, *sizes])
         owner = np.concatenate([own + at for (_, own), at in zip(both, starts, strict=False)])
         pairs = np.concatenate([pairs for pairs, _ in both])
-        scores = self.trainable.scores(pairs, owner, int(starts[-1]))
-        return list(torch.split(scores, [len(some) for some in rows]))
+        scores = torch.split(self.trainable.scores(pairs, owner, int(starts[-1])), sizes)
+        products = [
+            part.blind_products(own, *other, self.trainable.lengths)
+            for part, own, other in zip(parts, scores[len(rows) :], others, strict=False)
+        ]
+        return list(scores[: len(rows)]), products
 
     @torch.no_grad()
     def _score(self, part: TrainingPart, rows: Array) -> Array:
@@ -351,7 +396,7 @@ class _Training:
         scores = np.full(len(part.judged), np.nan)
         for k in np.unique(group):
             some = rows[order[group == k]]
-            scores[some] = self._scores([part], [some])[0].double().cpu().numpy()
+            scores[some] = self._scores([part], [some])[0][0].double().cpu().numpy()
         return scores
 
     def _look_rows(self, part: TrainingPart) -> Array:
@@ -378,7 +423,8 @@ class _Training:
 
     def _is_over(self) -> bool:
         """Whether the last looks have all been worse than one before."""
-        seen = [event.agreement for event in self.curve if event.agreement is not None]
+        own = self.curve[self.begun :]
+        seen = [event.agreement for event in own if event.agreement is not None]
         late = seen[-self.recipe.patience :]
         return len(seen) > self.recipe.patience and max(late) < self.best_agreement
 
@@ -393,6 +439,7 @@ class _Training:
     def _save(self, path: Path, key: str) -> None:
         state = {
             "key": key, "differences": self._copy(), "average": self.average, "best": self.best,
+            "runs": self.runs, "begun": self.begun,
             "best_agreement": self.best_agreement, "optimizer": self.optimizer.state_dict(),
             "rng": self.rng.bit_generator.state, "curve": [tuple(event) for event in self.curve],
         }  # fmt: skip
@@ -414,6 +461,7 @@ class _Training:
         self._set(state["differences"])
         self.average, self.best = state["average"], state["best"]
         self.best_agreement = state["best_agreement"]
+        self.runs, self.begun = state["runs"], state["begun"]
         self.optimizer.load_state_dict(state["optimizer"])
         self.rng.bit_generator.state = state["rng"]
         self.curve = [TrainingEvent(*event) for event in state["curve"]]
@@ -425,3 +473,7 @@ def _scaled(differences: Differences, strength: float) -> Differences:
         name: value if name.endswith(RIGHT) else value * strength
         for name, value in differences.items()
     }
+
+
+def _mean(runs: Sequence[Differences]) -> Differences:
+    return {name: torch.stack([run[name] for run in runs]).mean(dim=0) for name in runs[0]}

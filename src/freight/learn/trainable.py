@@ -365,6 +365,34 @@ class TrainingPart:
         )
         return 1.0 - _pearson(scores, target, weight)
 
+    def blind_pairs(self, rows: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Each of these hypotheses with a reference of another row, and these rows.
+
+        Rows that meet one of their own references, or are not rated, are left out.
+        """
+        order = rng.permutation(len(rows))
+        other = np.empty_like(rows)
+        other[order] = rows[np.roll(order, 1)]
+        kept = [
+            k
+            for k in np.flatnonzero(np.isfinite(self.target[rows]))
+            if self.refs[other[k]][0] not in self.refs[rows[k]]
+        ]
+        refs = np.array([self.refs[row][0] for row in other[kept]], np.int64)
+        return np.stack((self.hyp[rows[kept]], refs), axis=1), rows[kept]
+
+    def blind_products(self, scores: Tensor, pairs: Array, rows: Array, lengths: Array) -> Tensor:
+        """Of scores and ratings, each without what the lengths of both texts explain of it."""
+        if len(rows) < 8:
+            return scores.new_zeros(0)
+        known = np.log(lengths[pairs] + 1.0)
+        basis = np.linalg.qr(np.column_stack((np.ones(len(rows)), known, np.exp(known))))[0]
+        target = self.target[rows] - basis @ (basis.T @ self.target[rows])
+        target = torch.as_tensor(target, device=scores.device, dtype=scores.dtype)
+        taken = torch.as_tensor(basis, device=scores.device, dtype=scores.dtype)
+        left = scores - taken @ (taken.mT @ scores)
+        return (left * target) / (left.std() * target.std()).clamp(min=1e-12)
+
     def agreement(self, scores: Array, chosen: Array) -> float:
         """Pearson's r with the target, or tau, where `scores` are those of all texts."""
         if self.judged.preferences is not None:
