@@ -14,7 +14,8 @@ from freight.data.judgements import Judgements
 from freight.errors import InvalidInput
 from freight.learn import fit
 from freight.learn.fitting import CHECKPOINT, LEAST_RATINGS, Fit, Recipe, TrainingEvent
-from freight.learn.trainable import SetGain, TrainableMetric, TrainingPart, combined_p
+from freight.learn.ratings import SetGain, TrainingPart, combined_p, draw_tested
+from freight.learn.trainable import TrainableMetric
 
 WORDS = ["cat", "dog", "sat", "ran", "mat", "house", "station", "came", "nobody", "small", "red"]
 QUICK = Recipe(least_steps=12, epochs=0.0, rows=32, parts=1, looks=3)
@@ -61,6 +62,19 @@ def test_scores_are_those_of_the_metric(metric: Metric) -> None:
     np.testing.assert_allclose(scores, expected, atol=2e-5)
     several = trainable.scores(pairs(12)[0], np.repeat(np.arange(6), 2), 6).detach().numpy()
     np.testing.assert_array_equal(several, scores.reshape(6, 2).max(axis=1))
+
+
+def test_a_text_without_units_counts_as_0(metric: Metric) -> None:
+    nothing = "\u200b"  # not white space, and no token
+    texts = ["the cat sat", nothing]
+    index = np.array([[0, 0], [1, 0], [0, 1]])
+    assert len(metric.encoder.encode([nothing], (0,)).layers) == 2  # the special tokens
+    trainable = TrainableMetric(metric, texts)
+    scores = trainable.scores(index, np.arange(3), 3).detach().numpy()
+    assert scores[0] == pytest.approx(1.0, abs=1e-4)
+    assert scores[1] == scores[2] == 0.0
+    alone = trainable.scores(index[1:], np.zeros(2, int), 1).detach().numpy()
+    assert alone.tolist() == [0.0]
 
 
 def test_gradients_are_those_of_the_scores(tiny_model: Path) -> None:
@@ -190,6 +204,75 @@ def test_preferences_pull_the_better_text_up_and_the_worse_one_down(metric: Metr
     assert scores.grad[better] < 0 < scores.grad[1 - better]
     (gain,) = fit(preferred, metric, recipe=QUICK).sets
     assert (gain.statistic, gain.rows) == ("tau", len(part.rows["test"]))
+
+
+def with_systems(judged: Judgements, names: tuple[str, ...]) -> Judgements:
+    return replace(judged, systems=np.arange(len(judged)) % len(names), system_names=names)
+
+
+def test_whole_systems_and_language_pairs_can_be_held_out(metric: Metric) -> None:
+    judged = with_systems(judgements(200), ("a", "b", "c", "d", "e"))
+    (tested,) = draw_tested([judged], "systems", 0.2, 3)
+    part = TrainingPart.of(judged, {}, "ratings", 0.2, 3, tested)
+    (held,) = set(judged.systems[part.rows["test"]])
+    assert len(part.rows["test"]) == 40
+    assert held not in judged.systems[np.concatenate((part.rows["train"], part.rows["stop"]))]
+    pairs = replace(judged, lang_pairs=("de-en", "cs-en", "ru-en", "fi-en") * 50)
+    fitted = fit(pairs, metric, recipe=QUICK, hold_out="pairs")
+    (gain,) = fitted.sets
+    assert gain.name.startswith("made ")
+    assert gain.rows == 50
+    assert "the test has pairs of its own" in fitted.notes[0]
+
+
+def test_what_cannot_be_held_out_is_said(metric: Metric) -> None:
+    with pytest.raises(InvalidInput, match="one system in made only"):
+        fit(judgements(150), metric, hold_out="systems")
+    with pytest.raises(InvalidInput, match="one language pair or set only"):
+        fit(judgements(150), metric, hold_out="pairs")
+    with pytest.raises(InvalidInput, match="there is segments, pairs, systems"):
+        fit(judgements(150), metric, hold_out="words")
+
+
+def test_several_runs_are_resumed_with_the_same_bits(metric: Metric, tmp_path: Path) -> None:
+    recipe = replace(QUICK, runs=2, blind=1.0)
+    whole = fit(judgements(200), metric, recipe=recipe)
+    assert [event.step for event in whole.curve] == list(range(1, 25))
+
+    class Stop(Exception):
+        pass
+
+    def stop(event: TrainingEvent) -> None:
+        if event.step == 18:
+            raise Stop
+
+    with pytest.raises(Stop):
+        fit(judgements(200), metric, recipe=recipe, folder=tmp_path, progress=stop)
+    resumed = fit(judgements(200), metric, recipe=recipe, folder=tmp_path)
+    assert [event.loss for event in resumed.curve] == [event.loss for event in whole.curve]
+    assert resumed.sets == whole.sets
+
+
+def test_blind_products_are_a_partial_correlation() -> None:
+    judged = judgements(60)
+    texts: dict[str, int] = {}
+    part = TrainingPart.of(judged, texts, "ratings", 0.0, 0)
+    rng = np.random.default_rng(1)
+    pairs, rows = part.blind_pairs(np.arange(60), rng)
+    own = {part.refs[row][0] for row in rows}
+    assert len(rows) > 40
+    assert set(pairs[:, 1]) <= own
+    assert all(ref not in part.refs[row] for row, ref in zip(rows, pairs[:, 1], strict=True))
+    lengths = rng.integers(3, 20, len(texts))
+    scores = rng.normal(size=len(rows))
+    products = part.blind_products(torch.tensor(scores), pairs, rows, lengths).numpy()
+    known = lengths[pairs].astype(float)
+    design = np.column_stack((np.ones(len(rows)), known, np.log(known + 1)))
+    left = [x - design @ np.linalg.lstsq(design, x)[0] for x in (scores, part.target[rows])]
+    r = np.corrcoef(left)[0, 1]
+    assert products.mean() == pytest.approx(r * (len(rows) - 1) / len(rows), rel=1e-6)
+    by_length = part.blind_products(torch.tensor(known[:, 0]), pairs, rows, lengths).numpy()
+    assert abs(by_length.mean()) < 0.5
 
 
 def test_too_little_is_refused(metric: Metric) -> None:

@@ -58,6 +58,7 @@ def test_the_upper_half_of_the_layers_is_taken() -> None:
         {"hyp": 0.2},
         {"ref": 0.2},
         {"greedy": 0.0},
+        {"recall": 1.0},
         {"neighbours": 0.0},
         {"floor": 0.9},
         {"pooling": "unit-mean"},
@@ -111,6 +112,30 @@ def test_order_of_words_counts() -> None:
     assert same - turned > 0.1
 
 
+def test_the_preset_for_summaries_forgives_what_the_reference_does_not_have() -> None:
+    ref = "The bridge is closed."
+    hyps = ["The bridge is closed, and ships wait in the harbour.", "The bridge is"]
+    plain, recall = (
+        freight.load("freight", **given).score(hyps, [ref] * 2)["score"]
+        for given in ({}, {"preset": "recall"})
+    )
+    assert plain[0] < plain[1]
+    assert recall[0] > max(0.8, recall[1])
+
+
+def test_greedy_matching_weighs_both_sides_as_told() -> None:
+    hyps, refs = ["the cat slept on"], ["cats had slept"]
+
+    def distance(**settings: float) -> float:
+        scores = freight.load("freight", greedy=1.0, **settings).score(hyps, refs)["score"]
+        return -float(np.log(scores[0]))
+
+    precision, recall = distance(recall=0.0), distance(recall=1.0)
+    assert precision != recall
+    assert distance(recall=0.25) == pytest.approx(0.75 * precision + 0.25 * recall)
+    assert distance() == pytest.approx((precision + recall) / 2)
+
+
 SHIPPED = sorted((Path(adapters.__file__).parent / "shipped").glob("*.safetensors"))
 
 
@@ -136,7 +161,7 @@ def test_the_trained_metric_is_the_default_one_with_its_adapter() -> None:
     assert scores.tolist() != freight.load("freight").score(hyps, refs)["score"].tolist()
     assert trained.signature == adapted.signature.replace("freight|", "freight-da|", 1)
     lighter = freight.load("freight-da", greedy=0.1)
-    assert "LazyAndGreedy(greedy=0.1)" in lighter.signature
+    assert "LazyAndGreedy(greedy=0.1,recall=0.5)" in lighter.signature
     assert trained.explain(hyps[0], refs[0]).score == scores[0]
 
 

@@ -249,6 +249,12 @@ class FitOptions:
             min=0.0, help="Of the differences: 1 is all, 0 none. Default: what agrees best."
         ),
     ] = None
+    hold_out: Annotated[
+        str,
+        typer.Option(
+            help="What the test has to itself: segments, or whole pairs (of languages) or systems.",
+        ),
+    ] = "segments"
     resamples: options.Resamples = 1000
     seed: options.Seed = 0
 
@@ -308,6 +314,7 @@ def train_metric(
                 seed=fitting.seed,
                 epochs=fitting.epochs,
                 strength=fitting.strength,
+                hold_out=fitting.hold_out,
                 folder=folder,
                 progress=progress,
             )

@@ -190,10 +190,12 @@ class Similarity:
 class LazyAndGreedy:
     """exp(-d): d mixes the objective of a relaxed plan with the mean cost of two greedy plans.
 
-    `greedy` is the share of the latter, in which every unit of one side goes to its nearest.
+    `greedy` is the share of the latter, in which every unit of one side goes to its nearest;
+    `recall` is the share of the reference's units among the two.
     """
 
     greedy: float
+    recall: float = 0.5
 
     def __call__(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
         """The one column."""
@@ -202,14 +204,14 @@ class LazyAndGreedy:
     def distance(self, plans: Sequence[Plans]) -> Any:
         """The d above, of arrays or of tensors."""
         lazy, precise, complete = plans
-        nearest = (precise.transport + complete.transport) / 2.0
+        nearest = (1.0 - self.recall) * precise.transport + self.recall * complete.transport
         return (1.0 - self.greedy) * lazy.objective + self.greedy * nearest
 
     def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
         """How far each unit's part of the distance takes the score down from 1."""
         lazy, precise, complete = plans
-        both = transport_shares(precise).plus(transport_shares(complete))
-        nearest = both.times(self.greedy / 2.0)
+        given = transport_shares(precise).times(self.greedy * (1.0 - self.recall))
+        nearest = given.plus(transport_shares(complete).times(self.greedy * self.recall))
         return objective_shares(lazy).times(1.0 - self.greedy).plus(nearest).reaching(score, 1.0)
 
 

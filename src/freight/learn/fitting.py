@@ -10,10 +10,8 @@ from __future__ import annotations
 import hashlib
 import io
 import math
-import os
 import pickle
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +19,6 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from freight.core.metric import Metric
 from freight.data.judgements import Judgements
@@ -29,19 +26,20 @@ from freight.data.output import write_whole
 from freight.encoders.adapters import RIGHT, Adapter
 from freight.errors import InvalidInput
 from freight.judge.tuning import set_digest
-from freight.learn.trainable import (
+from freight.learn.ratings import (
+    HOLD_OUT,
     LEAST_RATINGS,
     USES,
-    Differences,
     SetGain,
-    TrainableMetric,
     TrainingPart,
     check_enough,
     combined_p,
     count_judgements,
+    draw_tested,
     held_out_share,
     keep_criteria,
 )
+from freight.learn.trainable import Differences, TrainableMetric, deterministic
 from freight.transport.types import Array
 
 __all__ = [
@@ -60,7 +58,6 @@ _LEVEL = 0.05
 _WARM_UP = 20
 _LOOK_ROWS = 300
 """So many rows of a set, at most, are looked at during training."""
-_SCORED_TOKENS = 2**17
 _STRENGTHS = (0.25, 0.5, 0.75, 1.0)
 
 
@@ -68,7 +65,8 @@ _STRENGTHS = (0.25, 0.5, 0.75, 1.0)
 class Recipe:
     """How differences are fitted; the defaults were chosen on sets that were held out.
 
-    A step takes `rows` rows out of `parts` sets, drawn by the root of their sizes. `average` is the
+    A step takes `rows` rows out of `parts` sets, drawn by the root of their number of references,
+    since rows of one reference teach much the same. `average` is the
     share of the past in the moving average of the differences, which is what is kept. The held-out
     part is looked at `looks` times; training ends after `patience` looks without a gain. Of several
     `runs`, from the same start over rows in another order, the mean is taken if it agrees best.
@@ -127,13 +125,15 @@ def fit(
     folder: str | Path | None = None,
     progress: Callable[[TrainingEvent], None] | None = None,
     recipe: Recipe | None = None,
+    hold_out: str = "segments",
 ) -> Fit:
     """Fit `metric`, by default `freight`, to judgement sets; every language pair is a set.
 
     `humans` names the criteria, by default all, which count the same; `weights` is the criterion
     that says how many raters stand behind a row. Without a `strength` the best one on the held-out
-    part is taken. `folder` keeps a checkpoint, from which the same call goes on with the same
-    result. Results are the same bits on the same device.
+    part is taken. The test has its own segments; with `hold_out` "pairs" or "systems" its own
+    language pairs or systems instead, whatever their segments. `folder` keeps a checkpoint, from
+    which the same call goes on with the same result. Results are the same bits on the same device.
     """
     given = [sets] if isinstance(sets, Judgements) else list(sets)
     if metric is None:
@@ -143,19 +143,23 @@ def fit(
     recipe = recipe or Recipe()
     recipe = recipe if epochs is None else replace(recipe, epochs=epochs)
     named = [keep_criteria(one, humans, weights) for one in given]
-    shares = held_out_share(sum(map(count_judgements, named)))
+    share = held_out_share(sum(map(count_judgements, named)))
     texts: dict[str, int] = {}
+    judged = [part for one in named for part in one.split()]
+    if hold_out not in HOLD_OUT:
+        raise InvalidInput(f"hold_out={hold_out!r}; there is {', '.join(HOLD_OUT)}")
+    whole = hold_out != "segments"
+    tested = draw_tested(judged, hold_out, share, seed) if whole else [None] * len(judged)
     parts = [
-        TrainingPart.of(judged, texts, weights, shares, seed)
-        for one in named
-        for judged in one.split()
+        TrainingPart.of(one, texts, weights, share, seed, own)
+        for one, own in zip(judged, tested, strict=True)
     ]
     check_enough(parts)
-    with _deterministic():
+    with deterministic():
         trainable = TrainableMetric(metric, list(texts), recipe.rank, seed)
         training = _Training(trainable, parts, recipe, seed)
         checkpoint = None if folder is None else Path(folder) / CHECKPOINT
-        curve = training.run(checkpoint, _key(named, metric, recipe, seed), progress)
+        curve = training.run(checkpoint, _key(named, metric, recipe, seed, hold_out), progress)
         chosen = training.choose_strength() if strength is None else float(strength)
         gains = training.test(chosen)
     if checkpoint is not None:
@@ -166,7 +170,7 @@ def fit(
         adapter = training.adapter(
             _adapter_name(folder), chosen, provenance(named, recipe, seed, gains)
         )
-    return Fit(adapter, chosen, gains, curve, _notes(parts, gains, gained))
+    return Fit(adapter, chosen, gains, curve, _notes(parts, gains, gained, hold_out))
 
 
 def _adapter_name(folder: str | Path | None) -> str:
@@ -175,9 +179,11 @@ def _adapter_name(folder: str | Path | None) -> str:
     return name[:60] if valid else "adapter"
 
 
-def _key(sets: Sequence[Judgements], metric: Metric, recipe: Recipe, seed: int) -> str:
+def _key(
+    sets: Sequence[Judgements], metric: Metric, recipe: Recipe, seed: int, hold_out: str
+) -> str:
     """A hash of all that a training depends on."""
-    said = [set_digest(one) for one in sets], metric.signature, asdict(recipe), seed
+    said = [set_digest(one) for one in sets], metric.signature, asdict(recipe), seed, hold_out
     return hashlib.sha256(repr(said).encode()).hexdigest()
 
 
@@ -196,29 +202,14 @@ def provenance(
 
 
 def _notes(
-    parts: Sequence[TrainingPart], gains: Sequence[SetGain], gained: bool
+    parts: Sequence[TrainingPart], gains: Sequence[SetGain], gained: bool, hold_out: str
 ) -> tuple[str, ...]:
     shares = ", ".join(f"{sum(len(p.rows[use]) for p in parts):,} to {use}" for use in USES[::-1])
-    said = f"shared out by reference: {shares}"
+    own = "" if hold_out == "segments" else f"; the test has {hold_out} of its own"
+    said = f"shared out by reference: {shares}{own}"
     p = combined_p(gains)
     verdict = "better than" if gained else "no better than"
     return said, f"on what was held out {verdict} untrained (p = {p:.2g}, all sets together)"
-
-
-@contextmanager
-def _deterministic() -> Iterator[None]:
-    """Have torch take the operations whose bits do not change from run to run."""
-    before = torch.are_deterministic_algorithms_enabled()
-    warned = torch.is_deterministic_algorithms_warn_only_enabled()
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    exact = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = True  # far finer than the steps that are taken
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = exact
-        torch.use_deterministic_algorithms(before, warn_only=warned)
 
 
 class _Training:
@@ -306,7 +297,7 @@ class _Training:
             scores = []
             for factor in (0.0, strength):
                 self._set(_scaled(self.best, factor))
-                scores.append(self._score(part, rows))
+                scores.append(self.trainable.score_all(part, rows))
             gains += part.gains(*scores)
         self._set(self.best)
         return tuple(gains)
@@ -331,7 +322,8 @@ class _Training:
         for group in self.optimizer.param_groups:
             group["lr"] = recipe.rate * pace
         sizes = np.array([len(part.rows["train"]) for part in self.learned])
-        odds = np.sqrt(sizes) / np.sqrt(sizes).sum()
+        roots = np.sqrt([part.segments for part in self.learned])
+        odds = roots / roots.sum()
         drawn = self.rng.choice(len(sizes), recipe.parts, p=odds)
         chosen = [
             np.sort(
@@ -345,13 +337,13 @@ class _Training:
         ]
         parts = [self.learned[k] for k in drawn]
         rows = [part.texts_of(some) for part, some in zip(parts, chosen, strict=True)]
-        scores, blind = self._scores(parts, rows, blind=recipe.blind > 0)
+        scores, blind = self.trainable.scores_of(parts, rows, self.rng if recipe.blind else None)
         losses = [
             part.loss(own, texts, some)
             for part, own, texts, some in zip(parts, scores, rows, chosen, strict=True)
         ]
         loss = torch.stack(losses).mean()
-        if blind:
+        if sum(map(len, blind)):
             loss = loss + recipe.blind * torch.cat(blind).mean().square()
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -363,42 +355,6 @@ class _Training:
                 self.average[name].lerp_(value, 1.0 - past)
         return float(loss.detach())
 
-    def _scores(
-        self, parts: Sequence[TrainingPart], rows: Sequence[Array], blind: bool = False
-    ) -> tuple[list[Tensor], list[Tensor]]:
-        """The scores of rows of several sets, encoded together.
-
-        If asked for, also the products of which the mean is the correlation with the ratings of
-        scores against references of other segments.
-        """
-        both = [part.pairs(some) for part, some in zip(parts, rows, strict=True)]
-        others = [part.blind_pairs(some, self.rng) for part, some in zip(parts, rows) if blind]
-        both += [(pairs, np.arange(len(pairs))) for pairs, _ in others]
-        sizes = [*map(len, rows), *(len(pairs) for pairs, _ in others)]
-        starts = np.cumsum([0, *sizes])
-        owner = np.concatenate([own + at for (_, own), at in zip(both, starts, strict=False)])
-        pairs = np.concatenate([pairs for pairs, _ in both])
-        scores = torch.split(self.trainable.scores(pairs, owner, int(starts[-1])), sizes)
-        products = [
-            part.blind_products(own, *other, self.trainable.lengths)
-            for part, own, other in zip(parts, scores[len(rows) :], others, strict=False)
-        ]
-        return list(scores[: len(rows)]), products
-
-    @torch.no_grad()
-    def _score(self, part: TrainingPart, rows: Array) -> Array:
-        """Scores of these rows of a set, nan elsewhere."""
-        lengths = self.trainable.lengths
-        longest = np.array([lengths[[part.hyp[k], *part.refs[k]]].sum() for k in rows])
-        order = np.argsort(longest, kind="stable")
-        budget = _SCORED_TOKENS if self.trainable.device.type == "cuda" else _SCORED_TOKENS // 32
-        group = np.cumsum(longest[order]) // budget
-        scores = np.full(len(part.judged), np.nan)
-        for k in np.unique(group):
-            some = rows[order[group == k]]
-            scores[some] = self._scores([part], [some])[0][0].double().cpu().numpy()
-        return scores
-
     def _look_rows(self, part: TrainingPart) -> Array:
         chosen = part.rows["stop"]
         if len(chosen) > _LOOK_ROWS:
@@ -408,7 +364,7 @@ class _Training:
     def _look(self) -> float:
         """The mean agreement with the rows to stop by."""
         values = [
-            part.agreement(self._score(part, part.texts_of(chosen)), chosen)
+            part.agreement(self.trainable.score_all(part, part.texts_of(chosen)), chosen)
             for part, chosen in zip(self.parts, self._looked, strict=True)
             if len(chosen) > 3
         ]

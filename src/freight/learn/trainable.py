@@ -1,33 +1,27 @@
-"""What is fitted, and to what: the metric as a differentiable function, and judgements as numbers.
+"""What is fitted: the metric as a differentiable function of small differences to its encoder.
 
 Units, masses, costs, problems and read-out are those of the metric `freight` itself; only the
 parameters of its encoder are replaced by ones with gradients. Plans are not differentiated: by the
 envelope theorem the derivative of what the best plan costs, with respect to the cost, is the plan.
-Judgements are shared out by their reference's text, so that a segment is in one share only,
-whichever sets it turns up in.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import NamedTuple
+from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import torch
-from scipy import stats
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn.functional import softplus
 
 from freight.core.costs import STEP, side_by_side
 from freight.core.metric import Metric
 from freight.core.readouts import LazyAndGreedy
 from freight.core.types import Cloud, Pairs
-from freight.data.judgements import Judgements
 from freight.encoders.adapters import LEFT, RIGHT, adapter_of
 from freight.encoders.batching import (
     BatchShape,
@@ -37,10 +31,7 @@ from freight.encoders.batching import (
 )
 from freight.encoders.transformer import Transformer, differentiable_states
 from freight.errors import InvalidInput
-from freight.judge.correlation import Correlation
-from freight.judge.levels import Statistic, estimate
-from freight.judge.pairwise import Preferences
-from freight.judge.significance import permutation_p_values, williams_p_values
+from freight.learn.ratings import TrainingPart
 from freight.transport.solvers import solve
 from freight.transport.types import Array, send_to_device
 
@@ -55,6 +46,9 @@ _MOST_NUMBERS = 135_000
 
 _TOLERANCE = 1e-5
 """Of the plans: as close as the loss of a step can tell."""
+
+_SCORED_TOKENS = 2**17
+"""So many at a time on a GPU."""
 
 Differences = dict[str, Tensor]
 """By the names that they have in an adapter."""
@@ -94,18 +88,62 @@ class TrainableMetric:
         distinct, index = np.unique(pairs, return_inverse=True)
         cloud = self._encode(distinct)
         measures = self.metric.weighting(self.metric.units(cloud))
+        index = index.reshape(-1, 2)
+        # A text without units counts as 0, since there is nothing to solve.
+        there = np.flatnonzero((np.diff(measures.offsets)[index] > 0).all(axis=1))
         # On a GPU few batches are solved faster than narrow ones.
         step = 64 if self.device.type == "cuda" else STEP
-        pairing = side_by_side(measures, measures, index.reshape(-1, 2), step, fill=False)
-        batches = list(pairing)
-        order = np.argsort(np.concatenate([batch.which for batch in batches]))
-        distances = torch.cat([self._distances(batch) for batch in batches])
-        scores = (-distances[send_to_device(order, self.device)].clamp(min=0.0)).exp()
+        scores = measures.points.new_zeros(len(index))
+        batches = list(side_by_side(measures, measures, index[there], step, fill=False))
+        if batches:
+            which = there[np.concatenate([batch.which for batch in batches])]
+            distances = torch.cat([self._distances(batch) for batch in batches])
+            solved = (-distances.clamp(min=0.0)).exp()
+            scores = scores.index_copy(0, send_to_device(which, self.device), solved)
         if rows == len(pairs):
             return scores
         best = scores.new_zeros(rows)
         where = send_to_device(owner, self.device)
         return best.scatter_reduce(0, where, scores, "amax", include_self=False)
+
+    def scores_of(
+        self,
+        parts: Sequence[TrainingPart],
+        rows: Sequence[Array],
+        blind: np.random.Generator | None = None,
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """The scores of rows of several sets, encoded together.
+
+        With a generator also the products of which the mean is the correlation of the ratings with
+        scores against references of other segments, which it draws.
+        """
+        given = [*zip(parts, rows, strict=True)]
+        both = [part.pairs(some) for part, some in given]
+        others = [part.blind_pairs(some, blind) for part, some in given if blind is not None]
+        both += [(pairs, np.arange(len(pairs))) for pairs, _ in others]
+        sizes = [*map(len, rows), *(len(pairs) for pairs, _ in others)]
+        starts = np.cumsum([0, *sizes])
+        owner = np.concatenate([own + at for (_, own), at in zip(both, starts, strict=False)])
+        pairs = np.concatenate([pairs for pairs, _ in both])
+        scores = torch.split(self.scores(pairs, owner, int(starts[-1])), sizes)
+        products = [
+            part.blind_products(own, *other, self.lengths)
+            for part, own, other in zip(parts, scores[len(rows) :], others, strict=False)
+        ]
+        return list(scores[: len(rows)]), products
+
+    @torch.no_grad()
+    def score_all(self, part: TrainingPart, rows: Array) -> Array:
+        """Scores of these rows of a set, however many; nan elsewhere."""
+        longest = np.array([self.lengths[[part.hyp[k], *part.refs[k]]].sum() for k in rows])
+        order = np.argsort(longest, kind="stable")
+        budget = _SCORED_TOKENS if self.device.type == "cuda" else _SCORED_TOKENS // 32
+        group = np.cumsum(longest[order]) // budget
+        scores = np.full(len(part.judged), np.nan)
+        for k in np.unique(group):
+            some = rows[order[group == k]]
+            scores[some] = self.scores_of([part], [some])[0][0].double().cpu().numpy()
+        return scores
 
     def _fresh(self, rank: int, seed: int) -> Differences:
         used = {n: x for n, x in self._base.items() if self._is_used(n) and not n.endswith(_IDLE)}
@@ -207,249 +245,20 @@ def _plan_by_length(lengths: Array, budget: int) -> Iterator[tuple[BatchShape, A
         start += len(chosen)
 
 
-LEAST_RATINGS = 100
-"""Fewer ratings, or preferences, teach nothing that could be shown on those held out."""
-
-USES = ("test", "stop", "train")
-
-
-class SetGain(NamedTuple):
-    """Agreement on the rows of a set that were held out for the test, before and after.
-
-    `p` is the probability of such a gain if there were none.
-    """
-
-    name: str
-    criterion: str
-    statistic: str
-    rows: int
-    before: float
-    after: float
-    p: float
-
-
-def combined_p(gains: Sequence[SetGain]) -> float:
-    """One p-value for all sets by Stouffer's method, by rows; criteria of a set count once."""
-    names = dict.fromkeys(gain.name for gain in gains)
-    total = scale = 0.0
-    for name in names:
-        own = [gain for gain in gains if gain.name == name]
-        z = float(np.mean([stats.norm.isf(min(max(gain.p, 1e-12), 1 - 1e-12)) for gain in own]))
-        total += math.sqrt(own[0].rows) * z
-        scale += own[0].rows
-    return float(stats.norm.sf(total / math.sqrt(scale))) if scale else 1.0
-
-
-def keep_criteria(
-    judged: Judgements, humans: Sequence[str] | None, weights: str | None
-) -> Judgements:
-    """A copy with these criteria, and the one that says how many raters there are."""
-    if humans is None or not judged.human:
-        return judged
-    kept = [*humans, str(weights)] if weights in judged.human else list(humans)
-    return judged.with_criteria(kept)
-
-
-def count_judgements(judged: Judgements) -> int:
-    """How many ratings, or preferences, a set has."""
-    return len(judged) if judged.preferences is None else len(judged.preferences)
-
-
-def held_out_share(ratings: int) -> float:
-    """Which share of the segments is to stop by, and which again is to test with."""
-    return 0.2 if ratings < 2000 else 0.1 if ratings < 20_000 else 0.05
-
-
-def check_enough(parts: Sequence[TrainingPart]) -> None:
-    """Refuse sets that are too small to fit to, or that leave nothing to hold out."""
-    for part in parts:
-        if part.judged.preferences is None and not np.isfinite(part.target).any():
-            raise InvalidInput(f"the ratings of {part.name} are all equal; they teach nothing")
-    count = sum(len(part.rows["train"]) for part in parts)
-    total = sum(part.size for part in parts)
-    if total < LEAST_RATINGS:
-        raise InvalidInput(
-            f"{total} ratings are too few to learn from; give at least {LEAST_RATINGS}"
-        )
-    if not count or not all(any(len(p.rows[use]) for p in parts) for use in ("stop", "test")):
-        raise InvalidInput(
-            "all ratings are of so few segments that none can be held out; give more segments"
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingPart:
-    """One judgement set as numbers, its rows shared out: to train on, to stop by, to test with.
-
-    `target` is the mean of the criteria, each with mean 0 and deviation 1; `weight` grows with the
-    number of raters. In a set of preferences `rows` number those instead of texts.
-    """
-
-    judged: Judgements
-    hyp: Array
-    refs: tuple[Array, ...]
-    target: Array
-    weight: Array
-    rows: dict[str, Array]
-
-    @classmethod
-    def of(
-        cls,
-        judged: Judgements,
-        texts: dict[str, int],
-        weights: str | None,
-        share: float,
-        seed: int,
-    ) -> TrainingPart:
-        """A set whose rows are shared out by their references, whichever set these are in.
-
-        Rows without text on a side, or without a rating, are left out.
-        """
-        human = dict(judged.human)
-        raters = human.pop(str(weights), None) if len(human) > 1 else None
-        judged = replace(judged, human=human)
-        raters = np.ones(len(judged)) if raters is None else np.nan_to_num(raters, nan=1.0)
-        target = _mean_criterion(human, len(judged))
-        both = zip(judged.hyps, judged.refs, strict=True)
-        usable = np.array([all(map(str.strip, (hyp, *refs))) for hyp, refs in both])
-        drawn = np.array([_draw(refs[0], seed) for refs in judged.refs])
-        use = np.searchsorted([share, 2 * share], drawn, "right")
-        if judged.preferences is None:
-            usable &= np.isfinite(target)
-        else:
-            same = [judged.hyps[a] == judged.hyps[b] for a, b in judged.preferences]
-            usable = usable[judged.preferences].all(axis=1) & ~np.array(same, bool)
-            use = use[judged.preferences[:, 0]]
-        rows = {name: np.flatnonzero(usable & (use == k)) for k, name in enumerate(USES)}
-        number = partial(_number, texts)
-        return cls(
-            judged,
-            np.array([number(hyp) for hyp in judged.hyps]),
-            tuple(np.array([number(ref) for ref in dict.fromkeys(refs)]) for refs in judged.refs),
-            target,
-            raters / (raters + 1.0),
-            rows,
-        )
-
-    @property
-    def name(self) -> str:
-        """That of the set."""
-        return self.judged.name
-
-    @property
-    def size(self) -> int:
-        """How many judgements can be used."""
-        return sum(map(len, self.rows.values()))
-
-    def texts_of(self, chosen: Array) -> Array:
-        """The rows of texts behind these rows."""
-        pairs = self.judged.preferences
-        return chosen if pairs is None else np.unique(pairs[chosen])
-
-    def pairs(self, rows: Array) -> tuple[Array, Array]:
-        """Hypothesis and reference numbers (pair, 2), and the place of each pair's row."""
-        counts = np.array([len(self.refs[row]) for row in rows], np.int64)
-        refs = np.concatenate([self.refs[row] for row in rows])
-        owner = np.repeat(np.arange(len(rows)), counts)
-        return np.stack((np.repeat(self.hyp[rows], counts), refs), axis=1), owner
-
-    def loss(self, scores: Tensor, rows: Array, chosen: Array) -> Tensor:
-        """One minus Pearson's r, or how surprising the preferences are."""
-        if self.judged.preferences is not None:
-            both = np.searchsorted(rows, self.judged.preferences[chosen])
-            ahead = scores[both[:, 0]] - scores[both[:, 1]]
-            return softplus(-ahead / scores.detach().std().clamp(min=1e-6)).mean()
-        target, weight = (
-            torch.as_tensor(x[chosen], device=scores.device, dtype=scores.dtype)
-            for x in (self.target, self.weight)
-        )
-        return 1.0 - _pearson(scores, target, weight)
-
-    def blind_pairs(self, rows: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Each of these hypotheses with a reference of another row, and these rows.
-
-        Rows that meet one of their own references, or are not rated, are left out.
-        """
-        order = rng.permutation(len(rows))
-        other = np.empty_like(rows)
-        other[order] = rows[np.roll(order, 1)]
-        kept = [
-            k
-            for k in np.flatnonzero(np.isfinite(self.target[rows]))
-            if self.refs[other[k]][0] not in self.refs[rows[k]]
-        ]
-        refs = np.array([self.refs[row][0] for row in other[kept]], np.int64)
-        return np.stack((self.hyp[rows[kept]], refs), axis=1), rows[kept]
-
-    def blind_products(self, scores: Tensor, pairs: Array, rows: Array, lengths: Array) -> Tensor:
-        """Of scores and ratings, each without what the lengths of both texts explain of it."""
-        if len(rows) < 8:
-            return scores.new_zeros(0)
-        known = np.log(lengths[pairs] + 1.0)
-        basis = np.linalg.qr(np.column_stack((np.ones(len(rows)), known, np.exp(known))))[0]
-        target = self.target[rows] - basis @ (basis.T @ self.target[rows])
-        target = torch.as_tensor(target, device=scores.device, dtype=scores.dtype)
-        taken = torch.as_tensor(basis, device=scores.device, dtype=scores.dtype)
-        left = scores - taken @ (taken.mT @ scores)
-        return (left * target) / (left.std() * target.std()).clamp(min=1e-12)
-
-    def agreement(self, scores: Array, chosen: Array) -> float:
-        """Pearson's r with the target, or tau, where `scores` are those of all texts."""
-        if self.judged.preferences is not None:
-            better, worse = scores[self.judged.preferences[chosen]].T
-            return float(np.mean(better > worse) - np.mean(better <= worse))
-        return float(np.corrcoef(scores[chosen], self.target[chosen])[0, 1])
-
-    def gains(self, before: Array, after: Array) -> Iterator[SetGain]:
-        """Both metrics on the rows to test with, by each criterion."""
-        chosen, pairs = self.rows["test"], self.judged.preferences
-        if pairs is not None:
-            both = np.nan_to_num(np.stack((after, before)))
-            origin = self.judged.segments, self.judged.systems
-            preferences = Preferences.of(pairs[chosen], len(self.judged), *origin)
-            p = permutation_p_values(preferences, both)[0, 1]
-            yield self._gain("", "tau", preferences, both, len(chosen), p)
-            return
-        both = np.stack((after[chosen], before[chosen]))
-        for criterion, values in self.judged.human.items():
-            human = values[chosen]
-            known = np.isfinite(human)
-            if known.sum() > 3 and np.ptp(human[known]) > 0:
-                statistic = Correlation.of("segment", "pearson", human)
-                p = williams_p_values(both, human)[0, 1]
-                yield self._gain(criterion, "pearson", statistic, both, int(known.sum()), p)
-
-    def _gain(
-        self, criterion: str, kind: str, statistic: Statistic, both: Array, rows: int, p: float
-    ) -> SetGain:
-        after, before = (estimate(statistic, scores) for scores in both)
-        return SetGain(self.name, criterion, kind, rows, before, after, float(p))
-
-
-def _number(texts: dict[str, int], text: str) -> int:
-    return texts.setdefault(text, len(texts))
-
-
-def _draw(text: str, seed: int) -> float:
-    """A number from 0 to 1 that a text and the seed determine."""
-    digest = hashlib.sha256(f"{seed}\n{text}".encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:8], "big") / 2**64
-
-
-def _mean_criterion(human: Mapping[str, Array], count: int) -> Array:
-    """The mean over criteria of ratings with mean 0 and deviation 1; nan where there is none."""
-    rated = np.full((max(len(human), 1), count), np.nan)
-    for row, values in zip(rated, human.values(), strict=False):
-        spread = np.nanstd(values) if np.isfinite(values).any() else 0.0
-        if spread > 0:
-            row[:] = (values - np.nanmean(values)) / spread
-    known = np.isfinite(rated).sum(axis=0)
-    total = np.nansum(rated, axis=0)
-    return np.where(known > 0, total / np.maximum(known, 1), np.nan)
-
-
-def _pearson(x: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-    share = weight / weight.sum()
-    x, y = x - (share * x).sum(), y - (share * y).sum()
-    spread = (share * x * x).sum() * (share * y * y).sum()
-    return (share * x * y).sum() / spread.clamp(min=1e-12).sqrt()
+@contextmanager
+def deterministic() -> Iterator[None]:
+    """Have torch take the operations whose bits do not change from run to run."""
+    before = torch.are_deterministic_algorithms_enabled()
+    warned = torch.is_deterministic_algorithms_warn_only_enabled()
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    exact = torch.backends.cuda.matmul.allow_tf32
+    efficient = torch.backends.cuda.mem_efficient_sdp_enabled()
+    torch.backends.cuda.matmul.allow_tf32 = True  # far finer than the steps that are taken
+    torch.backends.cuda.enable_mem_efficient_sdp(False)  # its gradients differ from run to run
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = exact
+        torch.backends.cuda.enable_mem_efficient_sdp(efficient)
+        torch.use_deterministic_algorithms(before, warn_only=warned)

@@ -218,6 +218,7 @@ class Freight(Loss):
         hyp: float = 1.0,
         ref: float = 1.0,
         greedy: float = 0.5,
+        recall: float = 0.5,
         neighbours: float = 0.05,
         floor: float = 0.05,
         epsilon: float = 0.005,
@@ -228,7 +229,7 @@ class Freight(Loss):
         cost = costs.Neighbours(costs.LogCosine(floor), neighbours)
         super().__init__(cost, [Problem(hyp, ref, epsilon), *greedy_problems], reduction)
         self.pooling = concatenate_layers if pooling is None else pooling
-        self.readout = readouts.LazyAndGreedy(greedy)
+        self.readout = readouts.LazyAndGreedy(greedy, recall)
 
     def measure(self, side: PaddedSide) -> tuple[Tensor, Tensor]:
         """The pooled layers."""

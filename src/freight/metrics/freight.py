@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 @declare(
     "freight",
     columns={"score": HIGHER},
+    presets={"recall": {"recall": 1.0, "hyp": 0.1}},
     choose_when="you want agreement with people; the default",
 )
 def freight(
@@ -50,6 +51,12 @@ def freight(
     epsilon: Epsilon = 0.005,
     greedy: Annotated[
         Share, Field(description="Share of greedy matching in the score; the rest is transport.")
+    ] = 0.5,
+    recall: Annotated[
+        Share,
+        Field(
+            description="Share of the reference's units in greedy matching; the rest is precision."
+        ),
     ] = 0.5,
     neighbours: Annotated[
         NotNegative, Field(description="Weight of the neighbouring units in the cost of a unit.")
@@ -77,7 +84,7 @@ def freight(
         **source(chosen, layer, unit, pooling, mass, idf, punctuation=punctuation).fields(),
         cost=costs.Neighbours(costs.LogCosine(floor), neighbours),
         problems=(Problem(hyp, ref, epsilon), Problem(math.inf, 0.0), Problem(0.0, math.inf)),
-        readout=readouts.LazyAndGreedy(greedy),
+        readout=readouts.LazyAndGreedy(greedy, recall),
         columns=(Column("score", True, 1.0, 0.0, (0.0, 1.0)),),
         references=references,
     )
@@ -98,6 +105,7 @@ def _with_parameters_of(other: Any) -> "Callable[[Callable[..., Metric]], Callab
 @declare(
     "freight-da",
     columns={"score": HIGHER},
+    presets=freight.presets,
     choose_when="you judge translations into English, with one of the encoders it was trained for",
 )
 @_with_parameters_of(freight.factory)

@@ -1,0 +1,310 @@
+"""Judgements as numbers: shared out to train on, to stop by and to test with; losses and gains.
+
+Judgements are shared out by their reference's text, so that a segment is in one share only,
+whichever sets it turns up in. On request the test has language pairs or systems to itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy import stats
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from freight.data.judgements import Judgements
+from freight.errors import InvalidInput
+from freight.judge.correlation import Correlation
+from freight.judge.levels import Statistic, estimate
+from freight.judge.pairwise import Preferences
+from freight.judge.significance import permutation_p_values, williams_p_values
+from freight.transport.types import Array
+
+LEAST_RATINGS = 100
+"""Fewer ratings, or preferences, teach nothing that could be shown on those held out."""
+
+USES = ("test", "stop", "train")
+
+
+class SetGain(NamedTuple):
+    """Agreement on the rows of a set that were held out for the test, before and after.
+
+    `p` is the probability of such a gain if there were none.
+    """
+
+    name: str
+    criterion: str
+    statistic: str
+    rows: int
+    before: float
+    after: float
+    p: float
+
+
+def combined_p(gains: Sequence[SetGain]) -> float:
+    """One p-value for all sets by Stouffer's method, by rows; criteria of a set count once."""
+    names = dict.fromkeys(gain.name for gain in gains)
+    total = scale = 0.0
+    for name in names:
+        own = [gain for gain in gains if gain.name == name]
+        z = float(np.mean([stats.norm.isf(min(max(gain.p, 1e-12), 1 - 1e-12)) for gain in own]))
+        total += math.sqrt(own[0].rows) * z
+        scale += own[0].rows
+    return float(stats.norm.sf(total / math.sqrt(scale))) if scale else 1.0
+
+
+def keep_criteria(
+    judged: Judgements, humans: Sequence[str] | None, weights: str | None
+) -> Judgements:
+    """A copy with these criteria, and the one that says how many raters there are."""
+    if humans is None or not judged.human:
+        return judged
+    kept = [*humans, str(weights)] if weights in judged.human else list(humans)
+    return judged.with_criteria(kept)
+
+
+def count_judgements(judged: Judgements) -> int:
+    """How many ratings, or preferences, a set has."""
+    return len(judged) if judged.preferences is None else len(judged.preferences)
+
+
+def held_out_share(ratings: int) -> float:
+    """Which share of the segments is to stop by, and which again is to test with."""
+    return 0.2 if ratings < 2000 else 0.1 if ratings < 20_000 else 0.05
+
+
+HOLD_OUT = ("segments", "pairs", "systems")
+"""What the rows of a test have to themselves: their segments, language pairs or systems."""
+
+
+def draw_tested(sets: Sequence[Judgements], what: str, share: float, seed: int) -> list[Array]:
+    """Of each set, which rows are only tested on: a share of pairs or systems, at least one."""
+    if what == "systems":
+        return [_drawn_systems(one, share, seed) for one in sets]
+    names = _drawn_names([one.name for one in sets], "language pair or set", share, seed)
+    return [np.full(len(one), one.name in names) for one in sets]
+
+
+def _drawn_systems(judged: Judgements, share: float, seed: int) -> Array:
+    names = _drawn_names(judged.system_names, f"system in {judged.name}", share, seed)
+    held: Array = np.isin(np.array(judged.system_names)[judged.systems], sorted(names))
+    return held
+
+
+def _drawn_names(names: Sequence[str], what: str, share: float, seed: int) -> set[str]:
+    known = sorted(set(names), key=partial(_draw, seed=seed))
+    if len(known) < 2:
+        raise InvalidInput(f"there is one {what} only; hold out segments instead")
+    return set(known[: max(1, round(share * len(known)))])
+
+
+def check_enough(parts: Sequence[TrainingPart]) -> None:
+    """Refuse sets that are too small to fit to, or that leave nothing to hold out."""
+    for part in parts:
+        if part.judged.preferences is None and not np.isfinite(part.target).any():
+            raise InvalidInput(f"the ratings of {part.name} are all equal; they teach nothing")
+    count = sum(len(part.rows["train"]) for part in parts)
+    total = sum(part.size for part in parts)
+    if total < LEAST_RATINGS:
+        raise InvalidInput(
+            f"{total} ratings are too few to learn from; give at least {LEAST_RATINGS}"
+        )
+    if not count or not all(any(len(p.rows[use]) for p in parts) for use in ("stop", "test")):
+        raise InvalidInput(
+            "all ratings are of so few segments that none can be held out; give more segments"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingPart:
+    """One judgement set as numbers, its rows shared out: to train on, to stop by, to test with.
+
+    `target` is the mean of the criteria, each with mean 0 and deviation 1; `weight` grows with the
+    number of raters. In a set of preferences `rows` number those instead of texts.
+    """
+
+    judged: Judgements
+    hyp: Array
+    refs: tuple[Array, ...]
+    target: Array
+    weight: Array
+    rows: dict[str, Array]
+
+    @classmethod
+    def of(
+        cls,
+        judged: Judgements,
+        texts: dict[str, int],
+        weights: str | None,
+        share: float,
+        seed: int,
+        tested: Array | None = None,
+    ) -> TrainingPart:
+        """A set whose rows are shared out by their references, whichever set these are in.
+
+        `tested` are the rows of the test, where these are not shared out too. Rows without text
+        on a side, or without a rating, are left out.
+        """
+        human = dict(judged.human)
+        raters = human.pop(str(weights), None) if len(human) > 1 else None
+        judged = replace(judged, human=human)
+        raters = np.ones(len(judged)) if raters is None else np.nan_to_num(raters, nan=1.0)
+        target = _mean_criterion(human, len(judged))
+        both = zip(judged.hyps, judged.refs, strict=True)
+        usable = np.array([all(map(str.strip, (hyp, *refs))) for hyp, refs in both])
+        drawn = np.array([_draw(refs[0], seed) for refs in judged.refs])
+        use = np.searchsorted([share, 2 * share], drawn, "right")
+        if tested is not None:
+            use = np.where(tested, 0, np.where(use == 0, len(USES) - 1, use))
+        if judged.preferences is None:
+            usable &= np.isfinite(target)
+        else:
+            same = [judged.hyps[a] == judged.hyps[b] for a, b in judged.preferences]
+            usable = usable[judged.preferences].all(axis=1) & ~np.array(same, bool)
+            both = use[judged.preferences]  # of one segment, and perhaps of a held-out system
+            use = both[:, 0] if tested is None else both.min(axis=1)
+        rows = {name: np.flatnonzero(usable & (use == k)) for k, name in enumerate(USES)}
+        number = partial(_number, texts)
+        return cls(
+            judged,
+            np.array([number(hyp) for hyp in judged.hyps]),
+            tuple(np.array([number(ref) for ref in dict.fromkeys(refs)]) for refs in judged.refs),
+            target,
+            raters / (raters + 1.0),
+            rows,
+        )
+
+    @property
+    def name(self) -> str:
+        """That of the set."""
+        return self.judged.name
+
+    @property
+    def size(self) -> int:
+        """How many judgements can be used."""
+        return sum(map(len, self.rows.values()))
+
+    @cached_property
+    def segments(self) -> int:
+        """How many references there are to train on."""
+        return len({self.refs[row][0] for row in self.texts_of(self.rows["train"])})
+
+    def texts_of(self, chosen: Array) -> Array:
+        """The rows of texts behind these rows."""
+        pairs = self.judged.preferences
+        return chosen if pairs is None else np.unique(pairs[chosen])
+
+    def pairs(self, rows: Array) -> tuple[Array, Array]:
+        """Hypothesis and reference numbers (pair, 2), and the place of each pair's row."""
+        counts = np.array([len(self.refs[row]) for row in rows], np.int64)
+        refs = np.concatenate([self.refs[row] for row in rows])
+        owner = np.repeat(np.arange(len(rows)), counts)
+        return np.stack((np.repeat(self.hyp[rows], counts), refs), axis=1), owner
+
+    def loss(self, scores: Tensor, rows: Array, chosen: Array) -> Tensor:
+        """One minus Pearson's r, or how surprising the preferences are."""
+        if self.judged.preferences is not None:
+            both = np.searchsorted(rows, self.judged.preferences[chosen])
+            ahead = scores[both[:, 0]] - scores[both[:, 1]]
+            return softplus(-ahead / scores.detach().std().clamp(min=1e-6)).mean()
+        target, weight = (
+            torch.as_tensor(x[chosen], device=scores.device, dtype=scores.dtype)
+            for x in (self.target, self.weight)
+        )
+        return 1.0 - _pearson(scores, target, weight)
+
+    def blind_pairs(self, rows: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Each of these hypotheses with a reference of another row, and these rows.
+
+        Rows that meet one of their own references, or are not rated, are left out.
+        """
+        order = rng.permutation(len(rows))
+        other = np.empty_like(rows)
+        other[order] = rows[np.roll(order, 1)]
+        kept = [
+            k
+            for k in np.flatnonzero(np.isfinite(self.target[rows]))
+            if self.refs[other[k]][0] not in self.refs[rows[k]]
+        ]
+        refs = np.array([self.refs[row][0] for row in other[kept]], np.int64)
+        return np.stack((self.hyp[rows[kept]], refs), axis=1), rows[kept]
+
+    def blind_products(self, scores: Tensor, pairs: Array, rows: Array, lengths: Array) -> Tensor:
+        """Of scores and ratings, each without what the lengths of both texts explain of it."""
+        if len(rows) < 8:
+            return scores.new_zeros(0)
+        known = np.log(lengths[pairs] + 1.0)
+        basis = np.linalg.qr(np.column_stack((np.ones(len(rows)), known, np.exp(known))))[0]
+        target = self.target[rows] - basis @ (basis.T @ self.target[rows])
+        target = torch.as_tensor(target, device=scores.device, dtype=scores.dtype)
+        taken = torch.as_tensor(basis, device=scores.device, dtype=scores.dtype)
+        left = scores - taken @ (taken.mT @ scores)
+        return (left * target) / (left.std() * target.std()).clamp(min=1e-12)
+
+    def agreement(self, scores: Array, chosen: Array) -> float:
+        """Pearson's r with the target, or tau, where `scores` are those of all texts."""
+        if self.judged.preferences is not None:
+            better, worse = scores[self.judged.preferences[chosen]].T
+            return float(np.mean(better > worse) - np.mean(better <= worse))
+        return float(np.corrcoef(scores[chosen], self.target[chosen])[0, 1])
+
+    def gains(self, before: Array, after: Array) -> Iterator[SetGain]:
+        """Both metrics on the rows to test with, by each criterion."""
+        chosen, pairs = self.rows["test"], self.judged.preferences
+        if pairs is not None:
+            both = np.nan_to_num(np.stack((after, before)))
+            origin = self.judged.segments, self.judged.systems
+            preferences = Preferences.of(pairs[chosen], len(self.judged), *origin)
+            p = permutation_p_values(preferences, both)[0, 1]
+            yield self._gain("", "tau", preferences, both, len(chosen), p)
+            return
+        both = np.stack((after[chosen], before[chosen]))
+        for criterion, values in self.judged.human.items():
+            human = values[chosen]
+            known = np.isfinite(human)
+            if known.sum() > 3 and np.ptp(human[known]) > 0:
+                statistic = Correlation.of("segment", "pearson", human)
+                p = williams_p_values(both, human)[0, 1]
+                yield self._gain(criterion, "pearson", statistic, both, int(known.sum()), p)
+
+    def _gain(
+        self, criterion: str, kind: str, statistic: Statistic, both: Array, rows: int, p: float
+    ) -> SetGain:
+        after, before = (estimate(statistic, scores) for scores in both)
+        return SetGain(self.name, criterion, kind, rows, before, after, float(p))
+
+
+def _number(texts: dict[str, int], text: str) -> int:
+    return texts.setdefault(text, len(texts))
+
+
+def _draw(text: str, seed: int) -> float:
+    """A number from 0 to 1 that a text and the seed determine."""
+    digest = hashlib.sha256(f"{seed}\n{text}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64
+
+
+def _mean_criterion(human: Mapping[str, Array], count: int) -> Array:
+    """The mean over criteria of ratings with mean 0 and deviation 1; nan where there is none."""
+    rated = np.full((max(len(human), 1), count), np.nan)
+    for row, values in zip(rated, human.values(), strict=False):
+        spread = np.nanstd(values) if np.isfinite(values).any() else 0.0
+        if spread > 0:
+            row[:] = (values - np.nanmean(values)) / spread
+    known = np.isfinite(rated).sum(axis=0)
+    total = np.nansum(rated, axis=0)
+    return np.where(known > 0, total / np.maximum(known, 1), np.nan)
+
+
+def _pearson(x: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+    share = weight / weight.sum()
+    x, y = x - (share * x).sum(), y - (share * y).sum()
+    spread = (share * x * x).sum() * (share * y * y).sum()
+    return (share * x * y).sum() / spread.clamp(min=1e-12).sqrt()
