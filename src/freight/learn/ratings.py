@@ -168,8 +168,8 @@ class TrainingPart:
         else:
             same = [judged.hyps[a] == judged.hyps[b] for a, b in judged.preferences]
             usable = usable[judged.preferences].all(axis=1) & ~np.array(same, bool)
-            both = use[judged.preferences]  # of one segment, and perhaps of a held-out system
-            use = both[:, 0] if tested is None else both.min(axis=1)
+            uses = use[judged.preferences]  # of one segment, and perhaps of a held-out system
+            use = uses[:, 0] if tested is None else uses.min(axis=1)
         rows = {name: np.flatnonzero(usable & (use == k)) for k, name in enumerate(USES)}
         number = partial(_number, texts)
         return cls(

@@ -253,7 +253,7 @@ def deterministic() -> Iterator[None]:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=True)
     exact = torch.backends.cuda.matmul.allow_tf32
-    efficient = torch.backends.cuda.mem_efficient_sdp_enabled()
+    efficient: bool = torch.backends.cuda.mem_efficient_sdp_enabled()  # type: ignore[no-untyped-call]
     torch.backends.cuda.matmul.allow_tf32 = True  # far finer than the steps that are taken
     torch.backends.cuda.enable_mem_efficient_sdp(False)  # its gradients differ from run to run
     try:
