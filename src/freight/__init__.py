@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from freight.explain.comparison import Comparison, compare
     from freight.explain.explanation import Explanation
     from freight.kernels import set_threads
-    from freight.learn.text_features import features
+    from freight.learn.word_vectors import features
     from freight.metrics import default_encoder, list_metrics, load, parameters, presets, score
     from freight.run.decoding import Choice, mbr
     from freight.transport.barycenters import barycenter
@@ -76,7 +76,7 @@ _HOMES = {
     "errors": ("FreightError", "InvalidInput", "MissingPart", "NotConverged"),
     "explain.comparison": ("Comparison", "compare"),
     "explain.explanation": ("Explanation",),
-    "learn.text_features": ("features",),
+    "learn.word_vectors": ("features",),
     "kernels": ("set_threads",),
     "core.metric": ("Metric",),
     "core.critical": ("critical_differences",),

@@ -250,10 +250,7 @@ class FitOptions:
         ),
     ] = None
     hold_out: Annotated[
-        str,
-        typer.Option(
-            help="What the test has to itself: segments, or whole pairs (of languages) or systems.",
-        ),
+        str, typer.Option(help="What the test has to itself: segments, language pairs or systems.")
     ] = "segments"
     resamples: options.Resamples = 1000
     seed: options.Seed = 0
@@ -411,14 +408,9 @@ def _tested(
     with progress_bar(sum(map(len, tests)) or None, "testing") as progress:
         for sets in (rated, preferred):
             if sets:
-                drawn = fitting.resamples, fitting.seed
+                size, seed = fitting.resamples, fitting.seed
                 study = judge(
-                    both,
-                    sets,
-                    resamples=drawn[0],
-                    seed=drawn[1],
-                    progress=progress,
-                    sentinels=False,
+                    both, sets, resamples=size, seed=seed, progress=progress, sentinels=False
                 )
                 studies.append(study)
     signatures = trained.signature, untrained.signature

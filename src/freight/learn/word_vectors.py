@@ -1,5 +1,7 @@
 """Word vectors from a corpus: co-occurrence counts reduced by a truncated SVD, or word2vec.
 
+And vectors of whole texts, for classifiers: the points of a metric's measure, pooled.
+
 The two embeddings of WRDScore (Mussabayev, 2024), where the corpus is the names of methods. The
 vectors are saved in any format that the encoder `static:FILE` reads, together with how they were
 made.
@@ -8,12 +10,12 @@ made.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -22,6 +24,12 @@ from freight.data.output import check_path, open_output, write_whole
 from freight.errors import InvalidInput, MissingPart, NotConverged
 from freight.learn.corpus import PackedCorpus
 from freight.transport.types import Array
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from freight.core.metric import Metric
+    from freight.core.scorers import Scorer
 
 _DENSE = 1000  # up to this many words, all eigenvectors take no longer than a few
 _ZERO = 1e-7  # of the longest vector: what rounding leaves of a vector that is zero
@@ -280,3 +288,65 @@ WRITERS: dict[str, Callable[[BinaryIO, WordVectors, str], None]] = {
     ".txt": _write_text,
 }
 """How vectors are written, by the ending of the file."""
+
+
+_TEXTS = 512
+
+
+def features(scorer: Scorer, texts: Sequence[str], pool: str = "mean") -> Array:
+    """One row per text (text, feature): the points of its measure, weighted by their masses.
+
+    `pool` is "mean", "deviation" (the mean, and the standard deviation of the points in each
+    dimension) or "power-means" (minimum, mean and maximum). A text without units is all zeros. The
+    mean of a barycenter is the mean of all layers' units, so `bary-score` needs another pool.
+    """
+    from freight.core.metric import Metric
+
+    if pool not in POOLS:
+        raise InvalidInput(f"pool={pool!r}; there is {', '.join(POOLS)}")
+    if not isinstance(scorer, Metric) or scorer.needs_fitting:
+        raise InvalidInput(f"{scorer.name} gives no points; take a fitted metric, as in bary-score")
+    if isinstance(texts, str) or not len(texts):
+        raise InvalidInput("give a list of texts, one or more")
+    parts = (list(texts[at : at + _TEXTS]) for at in range(0, len(texts), _TEXTS))
+    return np.concatenate([_pool_texts(scorer, part, pool) for part in parts])
+
+
+def _pool_texts(metric: Metric, texts: list[str], pool: str) -> Array:
+    import torch
+
+    with torch.inference_mode():
+        measures = metric.weighting(metric.units(metric.encoder.encode(texts, metric.layers)))
+        points = measures.points.double().cpu()
+    rows = []
+    for first, last in zip(measures.offsets[:-1], measures.offsets[1:], strict=True):
+        weights = torch.as_tensor(measures.weights[first:last])[:, None]
+        here = points[first:last] if first < last else points.new_zeros((1, points.shape[1]))
+        rows.append(POOLS[pool](here, weights if first < last else torch.ones(1, 1)))
+    stacked: Array = torch.stack(rows).numpy()
+    return stacked
+
+
+def _mean_of(points: Tensor, weights: Tensor) -> Tensor:
+    return (points * weights).sum(dim=0)
+
+
+def _deviation(points: Tensor, weights: Tensor) -> Tensor:
+    import torch
+
+    centre = _mean_of(points, weights)
+    return torch.cat((centre, _mean_of((points - centre).square(), weights).sqrt()))
+
+
+def _power_means(points: Tensor, weights: Tensor) -> Tensor:
+    import torch
+
+    return torch.cat((points.amin(dim=0), _mean_of(points, weights), points.amax(dim=0)))
+
+
+POOLS: dict[str, Callable[[Any, Any], Any]] = {
+    "mean": _mean_of,
+    "deviation": _deviation,
+    "power-means": _power_means,
+}
+"""How the points of a text become one vector."""
