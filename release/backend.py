@@ -1,9 +1,9 @@
 """How the package is built: by scikit-build-core, with a compiler of the machine or of the index.
 
 Where the machine has no C++ compiler, and $CXX names none, the build asks for `ziglang`, which is
-one, and puts it where CMake looks. Zig compiles the library of C++ when it first links with it,
-which takes longer than our own sources and depends on how it is optimised: CMake's checks of the
-compiler do not link, so that this happens once.
+one, and puts it where CMake looks. Zig compiles the library of C++ for each set of options that it
+links with, and that takes several times as long as our own sources. So it is always given the same
+ones, and CMake's checks, which have options of their own, do not link.
 """
 
 import os
@@ -19,9 +19,9 @@ from typing import Any
 from scikit_build_core import build
 
 _COMPILERS = ("c++", "g++", "clang++")
-# Zig compiles for this very machine unless it is told otherwise.
 _NO_LINKING = "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"
-_TOOLS = {"c++": "c++ -mcpu=baseline", "ar": "ar", "ranlib": "ranlib"}
+# Zig compiles for this very machine unless it is told otherwise.
+_TOOLS = {"c++": "c++ -mcpu=baseline -O3 -s", "ar": "ar", "ranlib": "ranlib"}
 
 
 def lacks_compiler() -> bool:

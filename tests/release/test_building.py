@@ -81,3 +81,16 @@ def test_it_installs(wheel: Path, tmp_path: Path) -> None:
     where, signature = done.stdout.splitlines()
     assert Path(where).is_relative_to(tmp_path)
     assert signature == freight.load("lazy-emd", encoder="hashed").signature
+
+
+def test_a_compiler_of_the_index_is_put_where_cmake_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = pytest.importorskip("backend", reason="scikit-build-core is not installed")
+    monkeypatch.setattr(backend, "lacks_compiler", lambda: True)
+    before = dict(os.environ)
+    with backend.compiler():
+        script = Path(os.environ["CXX"])
+        assert os.environ["PATH"].startswith(str(script.parent))
+        assert "ziglang c++ -mcpu=baseline -O3 -s" in script.read_text()  # always the same options
+        assert "TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY" in os.environ["CMAKE_ARGS"]
+    assert dict(os.environ) == before
+    assert not script.exists()
