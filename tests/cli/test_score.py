@@ -84,7 +84,7 @@ def test_files_by_their_ending(
         cells = "," if ending == "csv" else "\t"
         rows = [dict(zip(header.split(cells), line.split(cells), strict=True)) for line in lines]
     assert [float(row["emd:transport"]) for row in rows] == pytest.approx([0, 0, 0], abs=1e-6)
-    assert [int(row["emd:reference"]) for row in rows] == [1, 0, 1]
+    assert [int(row["emd:reference"]) for row in rows] == [2, 1, 2]  # from 1, as segments
     assert "emd:objective" not in rows[0]
 
 
@@ -427,6 +427,19 @@ def test_texts_and_columns_are_kept(
     assert [row["gold"] for row in table] == [row["gold"] for row in rows]
     assert run(monkeypatch, tmp_path, *kept) == 1
     assert "--keep is for scores that are written" in capsys.readouterr().err
+
+
+def test_a_column_with_the_name_of_ours_is_kept_under_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heading = "segment,flags,flags (given),chrf:score,response,ground_truth"
+    (tmp_path / "in.csv").write_text(f"{heading}\nq,mine,older,5,a b,a b\n")
+    arguments = "score", "in.csv", "-m", "chrf", "--keep", "-o", "out.jsonl"
+    assert run(monkeypatch, tmp_path, *arguments) == 0
+    (row,) = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert (row["segment"], row["chrf:score"], row["flags"]) == ("q", 100, [])
+    assert row["chrf:score (given)"] == "5"
+    assert {row["flags (given)"], row["flags (given) (given)"]} == {"mine", "older"}
 
 
 def test_lines_of_text_are_kept_too(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:

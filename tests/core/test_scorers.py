@@ -173,3 +173,6 @@ def test_a_table_keeps_what_it_is_given() -> None:
     assert table.column_names == ["id", "hyp", "score", "reference", "flags"]
     with pytest.raises(freight.InvalidInput, match="id has 1 values for 2 segments"):
         result.to_arrow(id=["x"])
+    for name in ("score", "reference", "flags"):
+        with pytest.raises(freight.InvalidInput, match=f"has a column {name} itself"):
+            result.to_arrow(**{name: ["x", "y"]})

@@ -329,7 +329,7 @@ def test_the_scores_are_those_of_python(
         for column, values in expected.segments.items():
             assert [row[f"{metric.name}:{column}"] for row in found] == values.tolist()
         winners = [row[f"{metric.name}:reference"] for row in found]
-        assert winners == expected.winners.tolist()
+        assert winners == (expected.winners + 1).tolist()
     assert run.outcomes[0].flags == {"empty side (hyp)": 1}
     summary = json.loads((tmp_path / "out/summary.json").read_text())
     assert summary["segments"] == COUNT

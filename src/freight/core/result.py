@@ -213,13 +213,18 @@ class Result:
     def to_arrow(self, **kept: Sequence[Any]) -> Any:
         """A pyarrow table: a row a segment, with the winning reference and the flags.
 
-        `kept` are columns to put in front, such as `id=ids, hyp=hyps, ref=refs`.
+        `kept` are columns to put in front, such as `id=ids, hyp=hyps, ref=refs`. The number of the
+        winning reference counts from 0, as `refs` does.
         """
         import pyarrow
 
         for name, values in kept.items():
             if len(values) != len(self):
                 raise InvalidInput(f"{name} has {len(values)} values for {len(self)} segments")
+            if name in (*self.segments, "reference", "flags"):
+                raise InvalidInput(
+                    f"the result has a column {name} itself; give yours another name"
+                )
         flags = pyarrow.array([list(f) for f in self.flags], pyarrow.list_(pyarrow.string()))
         table = pyarrow.table({**kept, **self.segments, "reference": self.winners, "flags": flags})
         return table.replace_schema_metadata({"freight": self.signature})

@@ -297,9 +297,15 @@ def _leaf(column: Any) -> Any:
 
 HYP, REF, REFS = "hyp", "ref", "refs"
 OTHER_NAMES = {
-    HYP: ("hypothesis", "prediction", "predicted", "mt", "candidate", "output", "answer"),
-    REFS: ("reference", "references", "target", "targets", "gold", "expected"),
-}
+    HYP: (
+        "hypothesis", "prediction", "predicted", "mt", "candidate", "output", "answer", "response",
+        "completion", "actual_output",
+    ),
+    REFS: (
+        "reference", "references", "target", "targets", "gold", "expected", "expected_output",
+        "ground_truth",
+    ),
+}  # fmt: skip
 """What other tools call these columns; `ref` is the other name of a single reference."""
 
 

@@ -245,15 +245,24 @@ def as_columns(named: Iterable[Row]) -> dict[str, list[Any]]:
 def table_columns(
     names: Mapping[str, list[Any]], columns: Sequence[Sequence[str]], results: Sequence[Result]
 ) -> dict[str, list[Any]]:
-    """The columns of a table of scores: row names, scores, winning references and flags."""
-    table = dict(names)
+    """The columns of a table of scores: row names, scores, winning references and flags.
+
+    References are numbered from 1, as segments are. A column of the reader's own that has the name
+    of one of these gets another.
+    """
+    table: dict[str, list[Any]] = {}
     for wanted, result in zip(columns, results, strict=True):
         for name in wanted:
             table[f"{result.name}:{name}"] = result[name].tolist()
-        table[f"{result.name}:reference"] = result.winners.tolist()
+        table[f"{result.name}:reference"] = (result.winners + 1).tolist()
     every = zip(*(result.flags for result in results), strict=True)
     table["flags"] = [sorted({flag for one in segment for flag in one}) for segment in every]
-    return table
+    given: dict[str, list[Any]] = {}
+    for name, values in names.items():
+        while name in table or name in given:
+            name += " (given)"
+        given[name] = values
+    return {**given, **table}
 
 
 SUMMARY = "summary.json"

@@ -347,7 +347,7 @@ def score_table(rows: Sequence[Row], results: Sequence[Result], kind: str) -> st
             names.append(f"{title}:{column.name}")
             columns.append([None if x != x else float(x) for x in result[column.name]])
         names.append(f"{title}:reference")
-        columns.append([int(winner) for winner in result.winners])
+        columns.append([int(winner) + 1 for winner in result.winners])  # as segments are
     names.append("flags")
     flags_of_segments = zip(*(result.flags for result in results), strict=True)
     columns.append([sorted({flag for one in row for flag in one}) for row in flags_of_segments])
