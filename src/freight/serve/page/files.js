@@ -44,7 +44,7 @@ export function records(answer, flagsOf) {
       const same = answer.metrics.slice(0, m).filter((other) => other.metric === one.metric).length;
       const title = same ? `${one.metric} (${same + 1})` : one.metric;
       for (const [column, values] of Object.entries(one.scores)) record[`${title}:${column}`] = values[k];
-      record[`${title}:reference`] = one.references[k];
+      record[`${title}:reference`] = one.references[k] + 1;
     });
     record.flags = flagsOf(k).join("; ");
     return record;
