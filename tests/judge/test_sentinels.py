@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import freight
 from freight.core.result import Column, Result
 from freight.core.scorers import Refs
 from freight.data.judgement_files import read_judgements
@@ -96,8 +98,6 @@ def test_sentinels_of_a_study_are_what_they_say() -> None:
 
 
 def judge_chrf(judged: Judgements) -> float:
-    import freight
-
     return judge([freight.load("chrf")], judged, resamples=9, sentinels=False).agreements[0].value
 
 
@@ -111,6 +111,25 @@ def test_a_metric_that_reads_the_hypothesis_alone_is_warned_of() -> None:
     assert warning.startswith("blind does not agree with people significantly better")
     assert "length" in warning  # by its better direction, which is the other one
     assert "chrf" not in warning
+
+
+def test_no_text_is_encoded_for_shuffled_references(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = freight.encoder("hashed")
+    kind: Any = type(encoder)
+    encoded: list[int] = []
+    encode = kind.encode
+    monkeypatch.setattr(
+        kind,
+        "encode",
+        lambda self, texts, *a: encoded.append(len(texts)) or encode(self, texts, *a),
+    )
+    counts = []
+    for sentinels in (False, True):
+        metric = freight.load("bert-score", encoder=encoder)
+        judge([metric], SET, resamples=9, sentinels=sentinels)
+        counts.append(sum(encoded))
+        encoded.clear()
+    assert counts[0] == counts[1] == len({*SET.hyps, *(ref for refs in SET.refs for ref in refs)})
 
 
 def test_they_can_be_left_out_and_then_nothing_more_is_scored() -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from platformdirs import user_cache_path
 
-from freight.core.pipeline import adapt, score_stream
+from freight.core.pipeline import ChunkSize, adapt, score_stream
 from freight.core.result import Column, Result, count_segments
 from freight.core.scorers import AdaptedScorer, PipelineScorer, Refs, Scorer, Signed, pair_up
 from freight.data.judgements import Judgements
@@ -191,7 +191,10 @@ def _compute(
         for scorer in scorers
     ]
     row_progress = (lambda count: progress(count * share)) if progress else None
-    parts = list(score_stream(ready, distinct, row_progress))
+    usual = ChunkSize()
+    # As many rows to a chunk as without other versions: their texts are those of the rows.
+    size = ChunkSize(len(versions) * usual.pairs, len(versions) * usual.characters)
+    parts = list(score_stream(ready, distinct, row_progress, size))
     joined = [Result.joined(one) for one in zip(*parts, strict=True)]
     return [[_repeat_rows(result, column) for column in index.T] for result in joined]
 
