@@ -118,11 +118,12 @@ def test_no_text_is_encoded_for_shuffled_references(monkeypatch: pytest.MonkeyPa
     kind: Any = type(encoder)
     encoded: list[int] = []
     encode = kind.encode
-    monkeypatch.setattr(
-        kind,
-        "encode",
-        lambda self, texts, *a: encoded.append(len(texts)) or encode(self, texts, *a),
-    )
+
+    def counted(self: Any, texts: Sequence[str], *rest: Any) -> Any:
+        encoded.append(len(texts))
+        return encode(self, texts, *rest)
+
+    monkeypatch.setattr(kind, "encode", counted)
     counts = []
     for sentinels in (False, True):
         metric = freight.load("bert-score", encoder=encoder)
