@@ -150,6 +150,8 @@ def test_every_control_has_a_label_and_settings_reach_the_signature(
     page.select_option("#metric-layer", "0")
     page.click("#metric details summary")
     page.select_option("#metric-mass", "norm")
+    assert page.input_value("#metric-encoder") == ""
+    assert "default (hashed)" in page.inner_text("#metric-encoder")
     page.select_option("#metric-encoder", "one-hot")
     wait_for_result(page)
     signature = page.inner_text("#result .fx-signature")
@@ -414,6 +416,11 @@ def test_a_large_table_is_sorted_page_by_page(
     page.click(".systems summary")
     rows = page.locator(".systems tbody tr").all_inner_texts()
     assert [row.split()[:2] for row in rows] == [["b", "500"], ["a", "500"]]
+    region = page.evaluate(
+        "() => (({ scrollWidth, clientWidth }) => [scrollWidth, clientWidth])"
+        "(document.querySelector('#scores .scroll'))"
+    )
+    assert region[0] == region[1]  # nothing is cut off
     page.select_option("#metric-name", "chrf")
     page.wait_for_selector("#stale")  # many rows are scored again when that is asked for
     page.click("#again")

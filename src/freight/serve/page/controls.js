@@ -98,8 +98,10 @@ export class Chooser {
 
   source() {
     const chosen = this.encoder || this.metric.encoder;
-    const encoder = this.list("encoder", "Encoder", this.encoders.map((one) => [one.name, one.name]), chosen, (name) => {
-      this.encoder = name === this.metric.encoder ? null : name;
+    // by default the language of the references may choose another one; what is named is taken
+    const options = [["", `default (${this.metric.encoder})`], ...this.encoders.map((one) => [one.name, one.name])];
+    const encoder = this.list("encoder", "Encoder", options, this.encoder ?? "", (name) => {
+      this.encoder = name || null;
       this.layer = null;
       this.adapter = null;
       this.draw();
@@ -120,7 +122,7 @@ export class Chooser {
     return this.list("adapter", "Adapter", options, this.adapter ?? "", (name) => {
       const known = this.metric.adapters.find((one) => one.name === name);
       this.adapter = known ? name : null;
-      if (known) this.encoder = known.encoder === this.metric.encoder ? null : known.encoder;
+      if (known) this.encoder = known.encoder;
       this.settings = {};
       this.layer = null;
       this.draw();

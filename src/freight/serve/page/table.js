@@ -95,7 +95,7 @@ export class ScoreTable {
     return make("tr", {}, ...columns.map(([by, label, kind, title]) => {
       const sorted = this.sort.by === by;
       const button = make("button", { type: "button", title, onclick: () => this.sortBy(by) }, label,
-        make("span", { "aria-hidden": "true" }, sorted ? (this.sort.down ? " ▼" : " ▲") : title ? (this.scores[by].column.higher ? " ↑" : " ↓") : ""));
+        make("span", { "aria-hidden": "true" }, sorted ? (this.sort.down ? "\u00a0▼" : "\u00a0▲") : title ? (this.scores[by].column.higher ? "\u00a0↑" : "\u00a0↓") : ""));
       return make("th", { scope: "col", class: kind, "aria-sort": sorted ? (this.sort.down ? "descending" : "ascending") : null }, button);
     }));
   }
