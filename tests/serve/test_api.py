@@ -447,6 +447,7 @@ def test_results_as_files(client: TestClient) -> None:
         tables[kind] = answer.text
     lines = [json.loads(line) for line in tables["jsonl"].splitlines()]
     assert [line["segment"] for line in lines] == [1, 2]
+    assert [line["emd:reference"] for line in lines] == [1, 1]  # from 1, as segments
     assert lines[0]["emd:transport"] == lines[0]["emd (2):transport"] > 0
     for kind, delimiter in (("csv", ","), ("tsv", "\t")):
         rows = list(csv.DictReader(io.StringIO(tables[kind]), delimiter=delimiter))
