@@ -93,6 +93,12 @@ def test_columns_of_parquet_with_one_name(tmp_path: Path) -> None:
 TEXT = "Ċ a \u010a0 line\r\nтекст\n\n\U0001f600 the last"
 
 
+def test_a_byte_order_mark_that_is_missing_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_bytes(b"a text\n")
+    with pytest.raises(InvalidInput, match=r"line 1 of in\.txt is not utf-16"):
+        list(lines(tmp_path / "in.txt", "utf-16", "in.txt"))
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-32-le"])
 @pytest.mark.parametrize("packed", [False, True])
 def test_wide_encodings_are_read(tmp_path: Path, encoding: str, packed: bool) -> None:

@@ -435,6 +435,15 @@ def test_ids_and_systems_of_a_file_are_kept(client: TestClient) -> None:
     assert written.startswith("segment,system,id,bleu:score,bleu:reference,flags\n1,a,2026-01-02,")
 
 
+def test_an_id_of_half_a_character_is_written(client: TestClient) -> None:
+    line = b'{"hyp": "a", "ref": "b", "id": "x\\ud800"}'
+    for output in ("json", "csv"):
+        options = {"metric": "bleu", "output": output}
+        answer = client.post("/api/file", params=options, content=line)
+        assert answer.status_code == 200
+        assert "x?" in answer.text
+
+
 def test_results_as_files(client: TestClient) -> None:
     asked = {"format": "csv", "metric": ["emd", "emd"]}
     tables = {}
@@ -554,6 +563,7 @@ def test_a_queue_that_is_full_for_a_moment_is_waited_for(
             b"a\nb\nc\n",
             "x.txt has 2 segments but y.txt",
         ),
+        ({"encoding": "utf-16"}, b"{}\n", "line 1 of file.jsonl is not utf-16 (UTF-16 stream does"),
         ({"encoding": "zlib"}, b"{}", 'encoding="zlib": must be one of utf-8, utf-16'),
         ({"format": "xls"}, b"", 'format="xls": must be one of csv, tsv, jsonl, parquet'),
         ({"size": "x"}, b"", 'size[0] is "x", not a whole number'),

@@ -82,9 +82,10 @@ def _decode_wide(pieces: Iterable[bytes], encoding: str, shown: str) -> Iterator
                 number += 1
                 yield (line.removeprefix("\ufeff") if number == 1 else line) + "\n"
         rest += decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
+        reason = getattr(error, "reason", error)  # without one where the byte order mark is missing
         raise InvalidInput(
-            f"line {number + 1} of {shown} is not {encoding} ({error.reason}); re-encode it"
+            f"line {number + 1} of {shown} is not {encoding} ({reason}); re-encode it"
         ) from None
     if rest:
         yield rest.removeprefix("\ufeff") if not number else rest

@@ -329,9 +329,11 @@ def read_upload(content: bytes, options: FileQuery, limits: Limits) -> UploadedT
 
 
 def _json_names(row: Row) -> Row:
-    """What identifies a row; an id that JSON has no word for is a text."""
+    """What identifies a row; an id that JSON has no word for is a text, of whole characters."""
     return {
-        name: value if isinstance(value, (str, int)) or value is None else str(value)
+        name: value
+        if isinstance(value, int) or value is None
+        else str(value).encode(errors="replace").decode()
         for name, value in row.items()
     }
 
