@@ -115,6 +115,8 @@ def test_the_house_metric_mixes_an_objective_with_two_greedy_plans() -> None:
     greedy, other = plan(np.diag([0.5, 0.5])), plan([[0.5, 0.0], [0.5, 0.0]])
     score = read(readouts.LazyAndGreedy(0.25), plan(), greedy, other)["score"]
     assert score == pytest.approx(math.exp(-(0.75 * 0.35 + 0.25 * (0.15 + 0.45) / 2)))
+    complete = read(readouts.LazyAndGreedy(0.25, recall=0.8), plan(), greedy, other)["score"]
+    assert complete == pytest.approx(math.exp(-(0.75 * 0.35 + 0.25 * (0.2 * 0.15 + 0.8 * 0.45))))
 
 
 def test_wmdo_adds_chunks_and_unknown_words() -> None:
@@ -134,6 +136,7 @@ def test_wmdo_adds_chunks_and_unknown_words() -> None:
         (readouts.FlowAverages(), "f1", 1),
         (readouts.Similarity("exponential"), "similarity", 1),
         (readouts.LazyAndGreedy(0.5), "score", 3),
+        (readouts.LazyAndGreedy(0.5, recall=0.8), "score", 3),
         (readouts.Fragmented(0.18, 0.1), "distance", 1),
     ],
 )

@@ -201,10 +201,22 @@ def test_the_language_chooses_the_encoder(monkeypatch: pytest.MonkeyPatch) -> No
     for lang in ("en", "code", None):
         assert freight.load("freight", lang=lang).signature == freight.load("freight").signature
     named = freight.load("freight", lang="de", encoder="embedded")
-    assert named.signature == freight.load("freight").signature
+    assert named.signature == freight.load("freight", recall=0.8).signature
     monkeypatch.setattr(encoders, "find_spec", lambda package: None)
     with pytest.raises(freight.MissingPart, match=r"German needs .*'freight\[multilingual\]'"):
         freight.load("freight", lang="de")
+
+
+def test_the_default_metric_weighs_recall_more_in_other_languages() -> None:
+    need_encoder(MULTILINGUAL)
+    german = freight.load("freight", lang="de")
+    assert "layers:5,6,7,8,9,10|" in german.signature
+    assert "LazyAndGreedy(greedy=0.5,recall=0.8)" in german.signature
+    assert (
+        "LazyAndGreedy(greedy=0.5,recall=0.5)"
+        in freight.load("freight", lang="de", recall=0.5).signature
+    )
+    assert "LazyAndGreedy(greedy=0.5,recall=0.5)" in freight.load("freight", lang="en").signature
 
 
 def test_segments_of_other_languages_are_flagged() -> None:

@@ -10,6 +10,7 @@ import freight
 from asking import Panel, Store, differ_significantly
 from claims import Claim, Outcome, cases_of, decide, decide_cases, untested
 from freight.transport.types import Array
+from languages import beside_published
 from layout import (
     Line,
     checked,
@@ -103,6 +104,7 @@ def _wmt18(store: Store) -> Iterator[str]:
         "and (.009,.95) for Czech. The four pairs at hand:"
     )
     yield side_by_side(_lines(store), DARR, paper=paper)
+    yield beside_published({row: values["en-cs"] for row, values in paper.rows.items()})
     yield "The other ten pairs, published alone:"
     others = [pair for pair in paper.columns if pair not in DARR]
     yield side_by_side(printed_lines(paper).values(), others, paper=paper)

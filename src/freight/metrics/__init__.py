@@ -64,6 +64,8 @@ def load(
     given |= _language_settings(declaration, spoken, given)
     if adapter is not None:
         given = _with_adapter(declaration, adapter, given)
+    elif spoken is not None:
+        given = {**_other_language(declaration, spoken), **given}
     preset_column = given.pop("column", None)
     across = _cross_lingual(declaration, given)
     scorer: PipelineScorer = declaration(**given)
@@ -233,6 +235,15 @@ def _language_settings(
             " English)"
         )
     return {**settings, "encoder": encoder}
+
+
+def _other_language(declaration: Declaration[..., Any], spoken: str) -> dict[str, Any]:
+    """What is set for languages other than English; an adapter was fitted without."""
+    from freight.data.languages import language_code, reads_english
+
+    if not declaration.other_languages or reads_english(language_code(spoken)):
+        return {}
+    return declaration.other_languages
 
 
 def presets(name: str) -> dict[str, dict[str, Any]]:

@@ -238,6 +238,7 @@ class Declaration(Generic[P, R]):
         columns: Mapping[str, Direction] | None = None,
         presets: Mapping[str, Mapping[str, Any]] | None = None,
         former_presets: Mapping[str, Mapping[str, Any]] | None = None,
+        other_languages: Mapping[str, Any] | None = None,
         paper: str = "",
         page: str | None = None,
         choose_when: str = "",
@@ -247,6 +248,7 @@ class Declaration(Generic[P, R]):
         self.columns = columns
         self.presets = {preset: dict(settings) for preset, settings in (presets or {}).items()}
         self.former_presets = dict(former_presets or {})
+        self.other_languages = dict(other_languages or {})
         self.paper = paper
         self.page = name if page is None else page
         self.choose_when = choose_when
@@ -363,6 +365,7 @@ def declare(
     columns: Mapping[str, Direction],
     presets: Mapping[str, Mapping[str, Any]] | None = None,
     former_presets: Mapping[str, Mapping[str, Any]] | None = None,
+    other_languages: Mapping[str, Any] | None = None,
     paper: str = "",
     page: str | None = None,
     choose_when: str = "",
@@ -372,10 +375,11 @@ def declare(
     `columns` are those of the default settings, the primary one first; `page` is the name of its
     page in docs/metrics, by default the metric's own. `former_presets` are names that are accepted,
     with a warning, for one release, and the settings (a preset of today among them) to use instead.
+    `other_languages` are settings for target languages other than English, where they are not
+    given and no adapter is.
     """
-    return lambda factory: Declaration(
-        factory, name, columns, presets, former_presets, paper, page, choose_when
-    )
+    own = (presets, former_presets, other_languages)
+    return lambda factory: Declaration(factory, name, columns, *own, paper, page, choose_when)
 
 
 def shorten(value: Any) -> str:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     "freight",
     columns={"score": HIGHER},
     presets={"recall": {"recall": 1.0, "hyp": 0.1}},
+    other_languages={"recall": 0.8},
     choose_when="you want agreement with people; the default",
 )
 def freight(
@@ -74,11 +75,12 @@ def freight(
     references: ReferencesRule = "best",
 ) -> "Metric":
     """Unbalanced transport and greedy matching of standardised tokens, over the upper layers."""
+    from freight.encoders import layer_range
     from freight.metrics.parts import Column, Metric, Problem, costs, readouts, source
     from freight.metrics.parts import encoder as find_encoder
 
     chosen = find_encoder(encoder)
-    layer = f"{-(chosen.depth // 2) - 1}:" if layer is None else layer
+    layer = layer_range(chosen) if layer is None else layer
     return Metric(
         name="freight",
         **source(chosen, layer, unit, pooling, mass, idf, punctuation=punctuation).fields(),
