@@ -133,7 +133,26 @@ def test_an_empty_text_lacks_all_or_all_is_added(metric: Any) -> None:
     assert metric.spans(" ", "\n") == ()
 
 
-def test_contractions_of_function_words_are_no_errors(metric: Any) -> None:
+def test_what_is_repeated_is_one_span(metric: Any) -> None:
+    assert found(metric, "The the the cat sat.", "The cat sat.") == [
+        ("hyp", "The the the", "added", "major")
+    ]
+
+
+def test_in_a_joint_vocabulary_a_word_is_not_its_own_counterpart() -> None:
+    spans = found(freight.load("std"), "We saw a volcano today.", "We saw a violin today.")
+    assert [(side, text, kind) for side, text, kind, _ in spans] == [("hyp", "volcano", "wrong")]
+
+
+def test_contractions_of_words_that_the_other_text_has_are_no_errors(metric: Any) -> None:
+    assert (
+        found(
+            metric,
+            "He didn't go and can't see. It's late.",
+            "He did not go and can not see. It\u2019s late.",
+        )
+        == []
+    )
     assert found(metric, "It's cold and they're late.", "It is cold and they are late.") == []
     assert (
         found(metric, "It is cold and they are late.", "It\u2019s cold and they\u2019re late.")

@@ -259,6 +259,7 @@ def test_differences_of_systems_that_share_some_inputs() -> None:
     assert (falling.first, falling.second) == ((1,), (2,))
     equal = pair_differences(np.ones(6), True, origins, p_values, 5)[0]
     assert (equal.better, equal.worse, equal.first, equal.second) == (0, 0, (), ())
+    assert sum(equal.histogram) == 0  # equal segments count for neither side
 
 
 def test_lengths_are_cut_at_round_numbers() -> None:

@@ -225,4 +225,4 @@ def test_agreement_stands_beside_its_significance(tmp_path: Path) -> None:
         page,
         re.DOTALL,
     )
-    assert beside == ["wmt cs-en", "wmt de-en"]
+    assert beside == ["cs-en", "de-en"]

@@ -352,6 +352,8 @@ def _side(
         spans = np.where(here[:, None] >= 0, own.spans[here], -1)
         repeats = _later_positions(own, ids, here)
     seen = _row_plan(pair, plans, side)
+    # Of a joint vocabulary only what the other text has is near: a unit is not its own counterpart.
+    there_too = pair.ids is None or _first_positions(other, pair.ids[1 - side]) >= 0
     return Side(
         own.text,
         names,
@@ -361,7 +363,7 @@ def _side(
         _match_quality(seen),
         _unmatched_mass(seen),
         repeats,
-        _nearest_cost(seen),
+        _nearest_cost(seen, there_too),
     )
 
 
@@ -433,9 +435,9 @@ def _unmatched_mass(plan: _RowPlan) -> Array:
     return expensive
 
 
-def _nearest_cost(plan: _RowPlan) -> Array:
+def _nearest_cost(plan: _RowPlan, allowed: Array | bool) -> Array:
     """The cost of each unit to its nearest one, relative to that between unrelated units."""
-    nearest = plan.cost.argmin(axis=1)
+    nearest = np.where(allowed, plan.cost, np.inf).argmin(axis=1)
     rows = np.arange(len(nearest))
     most = plan.unrelated_cost[rows, nearest]
     cost: Array = plan.cost[rows, nearest] / np.where(most > 0, most, 1.0)

@@ -9,7 +9,7 @@ major error in any case.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -53,23 +53,36 @@ def word_costs(view: View, name: SideName) -> tuple[list[TextWord], Array, Array
     A word that the other side has, a function word and a mark cost nothing.
     """
     own, other = (view.hyp, view.ref) if name == "hyp" else (view.ref, view.hyp)
-    known = {other.text[word.start : word.end].casefold() for word in other.words}
-    texts = [own.text[word.start : word.end].casefold() for word in own.words]
-    absent = np.array([text not in known and any(map(str.isalnum, text)) for text in texts], bool)
-    content = absent & np.array([not _is_function_word(text) for text in texts], bool)
+    known, texts = {*_folded_words(other)}, _folded_words(own)
+    absent = np.array(
+        [any(map(str.isalnum, text)) and not _is_among(text, known) for text in texts], bool
+    )
+    content = absent & np.array([text not in FUNCTION_WORDS for text in texts], bool)
     costs = [float(np.sum(own.nearest_cost[list(word.units)])) for word in own.words]
     return own.words, absent, np.where(content, costs, 0.0)
 
 
-_CLITICS = frozenset({"s", "t", "d", "m", "re", "ve", "ll"})
+_SHORT_FORMS = {
+    "'s": ("is", "has"), "'re": ("are",), "'ve": ("have",), "'ll": ("will",), "'m": ("am",),
+    "'d": ("would", "had"), "n't": ("not",),
+}  # fmt: skip
+_SHORT_STEMS = {"ca": "can", "wo": "will"}  # can't, won't
 
 
-def _is_function_word(text: str) -> bool:
-    """Whether a word is one, or a contraction of some, such as "it's" and "they'd"."""
-    if text in FUNCTION_WORDS:
+def _folded_words(side: Side) -> list[str]:
+    words = (side.text[word.start : word.end] for word in side.words)
+    return [word.casefold().replace("\u2019", "'") for word in words]
+
+
+def _is_among(text: str, known: Set[str]) -> bool:
+    """Whether a word is among those of the other text, or both words that it is short for are."""
+    if text in known:
         return True
-    first, *rest = text.replace("\u2019", "'").split("'")
-    return bool(rest) and first in FUNCTION_WORDS and _CLITICS.issuperset(rest)
+    for ending, several in _SHORT_FORMS.items():
+        if text.endswith(ending):
+            stem = text.removesuffix(ending)
+            return _SHORT_STEMS.get(stem, stem) in known and not known.isdisjoint(several)
+    return False
 
 
 def error_spans(explanation: Explanation) -> tuple[ErrorSpan, ...]:
@@ -82,6 +95,7 @@ def error_spans(explanation: Explanation) -> tuple[ErrorSpan, ...]:
         return tuple(_whole_texts(explanation))
     view = explanation.views[0]
     absent, severity = {}, {}
+    critical: dict[int, SpanKind] = {}
     for name in SIDES:
         words, absent[name], costs = word_costs(view, name)
         severity[name] = np.searchsorted((MINOR, MAJOR), costs, side="right")
@@ -90,11 +104,15 @@ def error_spans(explanation: Explanation) -> tuple[ErrorSpan, ...]:
             for k, word in enumerate(words):
                 if start < word.end and word.start < end:
                     severity[name][k] = 2
+                    if name == "hyp":
+                        critical[k] = "wrong" if difference.words[1] else "added"
     counterparts = _counterparts(view)
     kinds: list[SpanKind] = [
         "wrong" if (absent["ref"] | (severity["ref"] > 0))[one].any() else "added"
         for one in counterparts
     ]
+    for k, kind in critical.items():
+        kinds[k] = kind
     replaced = [ref for k in np.flatnonzero(severity["hyp"]) for ref in counterparts[k]]
     severity["ref"][replaced] = 0
     missing: list[SpanKind] = ["missing"] * len(severity["ref"])

@@ -234,7 +234,7 @@ class PairDifferences:
 
     `first` are the segments where it is better by most, `second` those where the other one is;
     `p` are the one-sided p-values of the first and of the second being better. The histogram has
-    `BINS` bins from -reach to reach.
+    `BINS` bins from -reach to reach, without the segments in which both are equal.
     """
 
     systems: tuple[int, int]
@@ -280,7 +280,7 @@ def pair_differences(
                 _json_number(values.mean()) if len(values) else None,
                 (_json_number(p_values[one, other]), _json_number(p_values[other, one])),
                 reach,
-                tuple(np.histogram(values, BINS, (-reach, reach))[0].tolist()),
+                tuple(np.histogram(values[values != 0], BINS, (-reach, reach))[0].tolist()),
                 tuple(segments[order[: min(most, (values > 0).sum())]].tolist()),
                 tuple(segments[order[::-1][: min(most, (values < 0).sum())]].tolist()),
             )

@@ -311,7 +311,7 @@ function compareSystems({ rows, systems, pairs, labels }, chosen, drawRow, redra
   form.hidden = false;
   show();
 }
-function drawHistogram(svg, { histogram, reach, mean }, names) {
+function drawHistogram(svg, { histogram, reach, mean, count, better, worse }, names) {
   const make = (name, attributes, text = "") => {
     const made = document.createElementNS(svg.namespaceURI, name);
     for (const [key, one] of Object.entries(attributes)) made.setAttribute(key, one);
@@ -341,8 +341,10 @@ function drawHistogram(svg, { histogram, reach, mean }, names) {
   }
   const marks = [[0, "start", -reach], [width / 2, "middle", 0], [width, "end", reach]];
   for (const [x, anchor, value] of marks) svg.append(make("text", { x, y: floor + 14, "text-anchor": anchor }, number(value, true)));
-  const short = names.map((name) => (name.length > 32 ? `${name.slice(0, 31)}…` : name));
+  const short = names.map((name) => (name.length > 24 ? `${name.slice(0, 23)}…` : name));
   svg.append(make("text", { x: 0, y: floor + 32, class: "second" }, `← ${short[1]} better`));
+  const equal = count - better - worse;
+  if (equal) svg.append(make("text", { x: width / 2, y: floor + 32, "text-anchor": "middle" }, `${equal.toLocaleString("en")} equal, not drawn`));
   svg.append(make("text", { x: width, y: floor + 32, "text-anchor": "end", class: "first" }, `${short[0]} better →`));
 }
 const drawn = Promise.all([...document.querySelectorAll("table.paged")].map(drawListing));
