@@ -20,7 +20,7 @@ LAYERS = [
     {"core.flags", "core.types", "data.languages"},
     {"core.quantities"},
     {"core.critical", "core.result", "data", "encoders"},
-    {"core.units", "core.idf"},
+    {"core.scale", "core.units", "core.idf"},
     {"core.weightings"},
     {"core.costs", "core.joint_vocabulary"},
     {"core.readouts"},

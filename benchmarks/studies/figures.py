@@ -17,6 +17,7 @@ import numpy as np
 import figures_bary
 import figures_flow
 import figures_lazy
+import figures_meaning
 import figures_prices
 import freight
 from freight.explain.comparison import Comparison
@@ -38,6 +39,8 @@ def main() -> None:
         "bary-layers.svg": figures_bary.layers(),
         "flow.svg": figures_flow.flow(),
         "lazy-matchings.svg": figures_lazy.matchings(),
+        "meaning-agreement.svg": figures_meaning.agreement(),
+        "meaning-scale.svg": figures_meaning.anchors(),
         "prices.svg": figures_prices.prices(),
     }
     for name, picture in pictures.items():

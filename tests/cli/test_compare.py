@@ -10,6 +10,7 @@ import pytest
 import freight
 from freight.cli import main
 from freight.cli.groups import PairedTestOptions
+from freight.core.scale import find_scale
 from freight.errors import InvalidInput
 
 ROOT = Path(__file__).parents[2]
@@ -142,3 +143,72 @@ def test_a_page_has_a_title_the_files_and_the_day(
     capsys.readouterr()
     assert run(monkeypatch, "compare", *arguments) == 1
     assert "--title is the heading of a page; give -o page.html too" in capsys.readouterr().err
+
+
+def test_people_beside_the_significance_test(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = "compare", "ref.txt", *SYSTEMS, "-m", "chrf", "--baseline", "shuffled"
+    assert run(monkeypatch, *arguments, "--json") == 0
+    (record,) = json.loads(capsys.readouterr().out)["metrics"]
+    systems = record["systems"]["score"]
+    scale = find_scale(record["signature"], "score")
+    assert scale is not None
+    rate = scale.agree(systems["best"]["score"] - systems["worse"]["score"], len(REFS))
+    assert rate is not None
+    assert systems["best"]["people_agree"] == {"worse": pytest.approx(list(rate))}
+    assert "people_agree" not in systems["worse"]
+    assert record["baseline"]["shuffled"]["score"] < systems["worse"]["score"]
+    assert run(monkeypatch, *arguments) == 0
+    shown = capsys.readouterr().out
+    assert str(rate) in shown
+    assert "shuffled" in shown
+    assert run(monkeypatch, "compare", "ref.txt", *SYSTEMS, "-m", "emd", "--encoder", "hashed") == 0
+    assert "%" not in capsys.readouterr().out.partition("people")[2].partition("│")[2]
+
+
+def test_a_score_is_placed_on_its_scale(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = "score", SYSTEMS[0], "ref.txt", "-m", "rouge-l", "-m", "bleu"
+    assert run(monkeypatch, *arguments, "--baseline", "shuffled", "--seed", "3") == 0
+    shown = capsys.readouterr().out
+    expected = freight.load("rouge-l").score(HYPS, REFS)
+    assert f"rouge-l score {expected.meaning}\n" in shown
+    assert "shuffled references" in shown
+    assert run(monkeypatch, *arguments, "--json") == 0
+    rouge, bleu = json.loads(capsys.readouterr().out)["metrics"]
+    scale = rouge["scale"]["score"]
+    assert 0 < scale["better_than"] < 1
+    assert scale["unrelated"] < rouge["system"]["score"] < scale["one_word_different"]
+    assert bleu["scale"]["score"]["better_than"] is None
+    assert "baseline" not in rouge
+    assert run(monkeypatch, "score", SYSTEMS[0], "ref.txt", SYSTEMS[1], "-m", "rouge-l") == 0
+    assert "better than" not in capsys.readouterr().out
+    assert run(monkeypatch, "score", SYSTEMS[0], "ref.txt", "-m", "emd", "--encoder", "hashed") == 0
+    assert "better than" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", [["--baseline", "nothing"], ["--signature", "long"]])
+def test_choices_that_there_are_not(
+    option: list[str],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(monkeypatch, "score", SYSTEMS[0], "ref.txt", "-m", "chrf", *option) == 1
+    assert f"{' '.join(option)}; there is s" in capsys.readouterr().err
+
+
+def test_the_signature_is_short_unless_asked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = freight.load("chrf").score(HYPS, REFS)
+    arguments = "score", SYSTEMS[0], "ref.txt", "-m", "chrf"
+    assert run(monkeypatch, *arguments) == 0
+    assert f"{expected.citation}\n" in capsys.readouterr().out
+    assert run(monkeypatch, *arguments, "--signature", "full") == 0
+    assert f"{expected.signature}\n" in capsys.readouterr().out
+    (folder / "one.txt").write_text("A cat.\n")
+    assert run(monkeypatch, "score", "one.txt", "one.txt", "-m", "chrf", "--baseline=shuffled") == 1
+    assert "needs several segments with different references" in capsys.readouterr().err

@@ -373,3 +373,15 @@ def test_what_is_long_is_shortened() -> None:
 def test_a_place_that_cannot_be_written_is_named_first(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="there is no folder"):
         write_corpus_report(ScoredCorpus([], []), tmp_path / "no" / "page.html")
+
+
+def test_a_page_says_what_scores_mean() -> None:
+    metric = freight.load("chrf")
+    one = metric.score(REFS, GOOD)
+    alone = page([one], REFS, GOOD)
+    assert one.meaning in alone
+    assert "measured on WMT17 and WMT18 into English" in alone
+    compared = page([metric.score(HYPS, BOTH)], HYPS, BOTH, SYSTEMS)
+    assert "of systems that differ as amber and beryl, people prefer the first in" in compared
+    other = page([freight.load("emd", encoder="hashed").score(REFS, GOOD)], REFS, GOOD)
+    assert "measured on" not in other

@@ -3,10 +3,13 @@
 The systems' hypotheses are scored against the same references by the code of `freight score`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from freight.cli.completion import among
 from freight.cli.groups import (
@@ -23,8 +26,13 @@ from freight.cli.groups import (
     files_of,
     grouped,
 )
+from freight.cli.results import json_number
 from freight.cli.score import Outputs, ScoringInput, score_files
 from freight.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from freight.core.scale import AgreementRate
+    from freight.judge.systems import SystemRanking
 
 
 @dataclass(frozen=True)
@@ -115,3 +123,46 @@ def compare_command(
         Presentation.of(output.form, printing, intervals, tests),
         several=True,
     )
+
+
+def add_systems(
+    table: Table,
+    names: tuple[str, str],
+    ranking: "SystemRanking",
+    agree: "Callable[[int, int], AgreementRate | None]",
+    number: Callable[[float], str],
+) -> None:
+    """Add the systems from best to worst, each beside the next: its p-value, and people's view."""
+    for rank, system in enumerate(ranking.order):
+        score = ranking.scores[system]
+        following = ranking.order[rank + 1 : rank + 2]
+        p = "".join(f"{ranking.p_values[system, other]:.3f}" for other in following)
+        people = "".join(str(agree(system, other) or "") for other in following)
+        label = names if rank == 0 else ("", "")
+        interval = f"{number(score.low)} – {number(score.high)}"
+        shown = Text(ranking.names[system])
+        table.add_row(*label, shown, number(score.value), interval, p, people)
+
+
+def ranking_record(
+    ranking: "SystemRanking", agree: "Callable[[int, int], AgreementRate | None]"
+) -> dict[str, Any]:
+    """Each system's score, interval, and one-sided p-values of being better than the others.
+
+    And where it is known: how often people agree that it is better than those that come after it.
+    """
+    record: dict[str, dict[str, Any]] = {}
+    order = ranking.order
+    for k, name in enumerate(ranking.names):
+        score = ranking.scores[k]
+        p_values = {
+            other: json_number(p)
+            for other, p in zip(ranking.names, ranking.p_values[k], strict=True)
+            if other != name
+        }
+        bounds = {"low": json_number(score.low), "high": json_number(score.high)}
+        record[name] = {"score": json_number(score.value), **bounds, "p": p_values}
+        after = {ranking.names[j]: agree(k, j) for j in order[order.index(k) + 1 :]}
+        if any(after.values()):
+            record[name]["people_agree"] = {x: list(rate) for x, rate in after.items() if rate}
+    return record

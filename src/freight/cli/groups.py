@@ -32,6 +32,7 @@ DEFAULT_SAMPLES = 1000
 SHARD_FORMATS = ("parquet", "jsonl", "csv", "tsv")
 ENGINES = ("local", "ray")
 SIGNATURES = ("short", "full")
+BASELINES = ("shuffled",)
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -182,6 +183,14 @@ class PrintOptions:
     score_only: Annotated[
         bool, typer.Option("-b", "--score-only", help="Print the scores and nothing else.")
     ] = False
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"{BASELINES[0]}: also score against references of other segments.",
+            autocompletion=completion.among(*BASELINES),
+        ),
+    ] = None
     signature: Annotated[
         str,
         typer.Option(
@@ -338,8 +347,11 @@ class Presentation:
     seed: int = 0
     critical: bool = False
     signature: str = SIGNATURES[0]
+    baseline: str | None = None
 
     def __post_init__(self) -> None:
+        if self.baseline not in (None, *BASELINES):
+            raise InvalidInput(f"--baseline {self.baseline}; there is {', '.join(BASELINES)}")
         if self.signature not in SIGNATURES:
             raise InvalidInput(f"--signature {self.signature}; there is {', '.join(SIGNATURES)}")
 
@@ -363,6 +375,7 @@ class Presentation:
             seed=intervals.seed,
             critical=printing.critical,
             signature=printing.signature,
+            baseline=printing.baseline,
         )
 
     @property

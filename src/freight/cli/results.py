@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -37,11 +37,15 @@ from freight.errors import InvalidInput
 if TYPE_CHECKING:
     from freight.core.flags import CriticalDifference
     from freight.core.result import Column, Result
+    from freight.core.scale import AgreementRate, Scale
     from freight.core.scorers import PipelineScorer
     from freight.core.types import Progress
     from freight.data.corpus import Corpus, RowOrigins
     from freight.judge.systems import SystemRanking
     from freight.transport.types import Array
+
+
+SHUFFLED = "shuffled references"
 
 
 class ScoreSummary:
@@ -70,6 +74,8 @@ class ScoreSummary:
         self._count = 0
         self._unknown = [0.0] * len(requested)
         self._differences: list[tuple[int, CriticalDifference]] = []
+        self._has_one_reference = True
+        self.baseline: Sequence[Result] = ()
 
     def __len__(self) -> int:
         return self._count
@@ -79,6 +85,7 @@ class ScoreSummary:
         from freight.core.flags import differences_among
         from freight.core.result import count_segments
 
+        self._has_one_reference &= not any(result.winners.any() for result in results)
         for k, result in enumerate(results):
             self._tallies[k] = self._tallies[k] + result.tally
             self._flags[k].update(count_segments(result.flags))
@@ -90,6 +97,13 @@ class ScoreSummary:
             self._differences += [(k, x) for k, one in flags for x in differences_among(one)]
         self._last = results
         self._count += len(results[0])
+
+    def score_baseline(self, metrics: "Sequence[PipelineScorer]", corpus: "Corpus") -> None:
+        """Score the first segments against references of other segments."""
+        from freight.core.scale import score_shuffled
+
+        segments = None if self._origins is None else self._origins.segments
+        self.baseline = score_shuffled(metrics, corpus, segments, self._presentation.seed)
 
     @property
     def lacking_vocabulary(self) -> "list[PipelineScorer]":
@@ -148,7 +162,8 @@ class ScoreSummary:
         if self._several:
             return self._systems_table()
         systems = [self._system_scores(k) for k in range(len(self._requested))]
-        return scores_table(self._extent, self._requested, systems, asked)
+        baseline = [one.system for one in self.baseline]
+        return scores_table(self._extent, self._requested, systems, asked, baseline)
 
     @property
     def _extent(self) -> str:
@@ -159,23 +174,50 @@ class ScoreSummary:
 
     def _systems_table(self) -> Table:
         """By column, the systems from best to worst, each tested against the next."""
+        from freight.cli.compare import add_systems
+
         table = Table("metric", "column", "system", title=self._extent)
-        for name in ("score", "95 % interval", "p against next"):
+        for name in ("score", "95 % interval", "p against next", "people agree"):
             table.add_column(name, justify="right")
-        number = self._presentation.number
-        for one, rankings in zip(self._requested, self.rankings, strict=True):
+        for k, (one, rankings) in enumerate(zip(self._requested, self.rankings, strict=True)):
             for ranking in rankings:
                 names = one.metric.name, ranking.column + _arrows(one)[ranking.column]
-                for rank, system in enumerate(ranking.order):
-                    score = ranking.scores[system]
-                    following = ranking.order[rank + 1 : rank + 2]
-                    p = "".join(f"{ranking.p_values[system, other]:.3f}" for other in following)
-                    label = names if rank == 0 else ("", "")
-                    interval = f"{number(score.low)} – {number(score.high)}"
-                    shown = Text(ranking.names[system])
-                    table.add_row(*label, shown, number(score.value), interval, p)
+                agree = partial(self._agreement, k, ranking)
+                add_systems(table, names, ranking, agree, self._presentation.number)
+                if self.baseline:
+                    chance = self._presentation.number(self.baseline[k].system[ranking.column])
+                    table.add_row("", "", Text(SHUFFLED, "dim"), chance)
                 table.add_section()
         return table
+
+    def _agreement(
+        self, k: int, ranking: "SystemRanking", one: int, other: int
+    ) -> "AgreementRate | None":
+        """How often people prefer the better of two systems that differ so much."""
+        from freight.core.scale import find_scale
+
+        scale = find_scale(self._signatures[k], ranking.column) if self._has_one_reference else None
+        difference = ranking.scores[one].value - ranking.scores[other].value
+        return scale.agree(difference, int(ranking.common[one, other])) if scale else None
+
+    def print_meaning(self) -> None:
+        """Print where each score stands among those of real texts, where that was measured."""
+        for k, one in enumerate(self._requested):
+            scores = self._system_scores(k)
+            for name, scale in self._scales(k).items():
+                placed = scale.describe(scores[name], self._count)
+                line = f"{one.metric.name} {name} {placed}"
+                Console().print(line, highlight=False, soft_wrap=True)
+
+    def _scales(self, k: int) -> "dict[str, Scale]":
+        """The scales of the columns of a single system, with one reference."""
+        from freight.core.scale import find_scale
+
+        if self._several or not self._has_one_reference:
+            return {}
+        scores = self._system_scores(k)
+        scales = {name: find_scale(self._signatures[k], name) for name in scores}
+        return {name: x for name, x in scales.items() if x and scores[name] == scores[name]}
 
     @cached_property
     def rankings(self) -> "list[list[SystemRanking]]":
@@ -195,8 +237,12 @@ class ScoreSummary:
     def print_json(self, timings: Mapping[str, float]) -> None:
         """Print one object: the scores of segments and systems, flags, signatures, timings."""
         records = [self._record(k) for k in range(len(self._requested))]
-        for one, rankings in zip(records, self.rankings, strict=False):
-            one["systems"] = {ranking.column: _compared(ranking) for ranking in rankings}
+        for k, rankings in enumerate(self.rankings):
+            from freight.cli.compare import ranking_record
+
+            records[k]["systems"] = {
+                x.column: ranking_record(x, partial(self._agreement, k, x)) for x in rankings
+            }
         rows: dict[str, Any] = {}
         if self._origins is not None:
             from freight.run.shards import as_columns
@@ -228,13 +274,17 @@ class ScoreSummary:
     def _record(self, k: int) -> dict[str, Any]:
         from freight.core.result import cite
 
+        system = self._system_scores(k)
+        scales = {name: x.record(system[name]) for name, x in self._scales(k).items()}
         chunks, names = self._chunks[k], self._requested[k].columns
         return {
             "metric": self._requested[k].metric.name,
-            "system": {name: _number(value) for name, value in self._system_scores(k).items()},
-            "scores": {n: [_number(x) for part in chunks for x in part[n]] for n in names},
+            "system": {name: json_number(value) for name, value in system.items()},
+            "scores": {n: [json_number(x) for part in chunks for x in part[n]] for n in names},
             "references": [int(x) for part in chunks for x in part.winners],
             "flags": [[flag.record for flag in one] for part in chunks for one in part.flags],
+            **({"scale": scales} if scales else {}),
+            **({"baseline": {"shuffled": self.baseline[k].system}} if self.baseline else {}),
             "citation": cite(self._signatures[k]),
             "signature": self._signatures[k],
         }
@@ -245,14 +295,20 @@ def scores_table(
     requested: Sequence[SelectedMetric],
     systems: Sequence[Mapping[str, float]],
     presentation: Presentation,
+    baseline: Sequence[Mapping[str, float]] = (),
 ) -> Table:
-    """System scores by metric and column; they are means, or what else the metric makes of all."""
+    """System scores by metric and column; they are means, or what else the metric makes of all.
+
+    The baseline, where there is one, has those of the same metrics with shuffled references.
+    """
     table = Table("metric", "column", title=extent)
     table.add_column("score", justify="right")
-    for one, system in zip(requested, systems, strict=True):
+    if baseline:
+        table.add_column(SHUFFLED, justify="right")
+    for k, (one, system) in enumerate(zip(requested, systems, strict=True)):
         for name in one.columns:
-            score = presentation.number(system[name])
-            table.add_row(one.metric.name, name + _arrows(one)[name], score)
+            scores = [presentation.number(x[name]) for x in (system, *baseline[k : k + 1])]
+            table.add_row(one.metric.name, name + _arrows(one)[name], *scores)
     return table
 
 
@@ -290,26 +346,12 @@ def print_critical_note(corpus: "Corpus", most: int = 5000) -> None:
     Console().print(f"{line} lists them", style="yellow", highlight=False)
 
 
-def _compared(ranking: "SystemRanking") -> dict[str, Any]:
-    """Each system's score, interval, and one-sided p-values of being better than the others."""
-    record = {}
-    for k, name in enumerate(ranking.names):
-        score = ranking.scores[k]
-        p_values = {
-            other: _number(p)
-            for other, p in zip(ranking.names, ranking.p_values[k], strict=True)
-            if other != name
-        }
-        bounds = {"low": _number(score.low), "high": _number(score.high)}
-        record[name] = {"score": _number(score.value), **bounds, "p": p_values}
-    return record
-
-
 def _arrows(one: SelectedMetric) -> dict[str, str]:
     return {column.name: "↑" if column.higher else "↓" for column in one.metric.columns}
 
 
-def _number(value: float) -> float | None:
+def json_number(value: float) -> float | None:
+    """The number as JSON has it: nan is null."""
     return float(value) if value == value else None
 
 
@@ -388,7 +430,7 @@ def write_wmt_files(
 ) -> list[Path]:
     """Write segment and system scores, negated where lower is better; the files written."""
     written = []
-    _check_complete(origins)
+    origins.check_complete()
     for one, result in zip(requested, results, strict=True):
         parts = [result.only(origins.rows_of(k)) for k in range(len(origins.names))]
         by_name = {column.name: column for column in result.columns}
@@ -404,12 +446,3 @@ def write_wmt_files(
 
 def _higher_is_better(scores: "Array", column: "Column") -> "Array":
     return scores if column.higher else -scores
-
-
-def _check_complete(origins: "RowOrigins") -> None:
-    """Every system has to have every segment."""
-    inputs = int(origins.segments.max()) + 1
-    for k, name in enumerate(origins.names):
-        count = len(np.unique(origins.segments[origins.systems == k]))
-        if count != inputs:
-            raise InvalidInput(f"{name} has {count} of {inputs} segments; the task wants them all")

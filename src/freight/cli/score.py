@@ -283,6 +283,9 @@ def score_files(
         compares_texts = presentation.critical or outputs.need_segments
         _score_corpus(requested, metrics, corpus, outputs, summary, compares_texts)
         watch.lap("score")
+        if presentation.baseline:
+            summary.score_baseline(metrics, corpus)
+            watch.lap("baseline")
         for metric in summary.lacking_vocabulary:
             from freight.core.types import name_of
 
@@ -303,6 +306,8 @@ def score_files(
             summary.show()
             if not presentation.primary_only and not presentation.critical:
                 print_critical_note(corpus)
+            if not presentation.primary_only:
+                summary.print_meaning()
             for path in () if presentation.primary_only else written:
                 typer.echo(f"written: {path}")
     _stop_if_missed(summary.missed(thresholds))

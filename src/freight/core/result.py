@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from html import escape
 from importlib.util import find_spec
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,9 @@ from freight.core.flags import NO_FLAGS, Flag, FlagKind
 from freight.core.types import PairScores
 from freight.errors import InvalidInput, MissingPart
 from freight.transport.types import Array
+
+if TYPE_CHECKING:
+    from freight.core.scale import Scale
 
 REFERENCES = ("best", "each", "mean")
 """The rules by which several references become one score."""
@@ -160,8 +163,21 @@ class Result:
         flagged = sum(map(bool, self.flags))
         noted = f", {flagged} flagged" if flagged else ""
         caption = f"<caption>{escape(self.name)}: {len(self)} segments{noted}</caption>"
-        cited = f"<p><code>{escape(self.citation)}</code></p>"
-        return f"<table>{caption}{rows}</table>{cited}"
+        meaning = f"<p>{escape(self.meaning)}</p>" if self.meaning else ""
+        return f"<table>{caption}{rows}</table>{meaning}<p><code>{escape(self.citation)}</code></p>"
+
+    @property
+    def scale(self) -> Scale | None:
+        """Percentiles of the primary column on real texts; None where none were measured."""
+        from freight.core.scale import scale_of
+
+        return scale_of(self)
+
+    @property
+    def meaning(self) -> str:
+        """A sentence that places the system score on the scale; empty where there is none."""
+        score, scale = self.system[self.columns[0].name], self.scale
+        return "" if scale is None or math.isnan(score) else scale.describe(score, len(self))
 
     @property
     def citation(self) -> str:

@@ -279,6 +279,16 @@ class RowOrigins:
         systems, segments = np.array(origins).T
         return cls(tuple(names), systems, segments)
 
+    def check_complete(self) -> None:
+        """Every system has to have every segment."""
+        inputs = int(self.segments.max()) + 1
+        for k, name in enumerate(self.names):
+            count = len(np.unique(self.segments[self.systems == k]))
+            if count != inputs:
+                raise InvalidInput(
+                    f"{name} has {count} of {inputs} segments; the task wants them all"
+                )
+
     def names_of(self, row: int) -> Row:
         """The number of a row's segment, from 1, and the name of its system."""
         return {SEGMENT: int(self.segments[row]) + 1, SYSTEM: self.names[self.systems[row]]}

@@ -33,7 +33,6 @@ _MODULES = (
     "std",
     "wmd",
     "mover_score",
-    "sms",
     "lexical",
 )
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from freight.core.result import Result
+from freight.core.scale import scale_of
 from freight.core.scorers import Refs, Scorer, pair_up
 from freight.data.corpus import RowOrigins
 from freight.judge.correlation import spearman
@@ -349,6 +350,7 @@ def _buckets(
 
 
 def _notes(scored: ScoredCorpus) -> Iterator[str]:
+    yield from _meanings(scored)
     for several in scored.rankings[:1]:
         common, names = several[0].common, several[0].names
         if len(np.unique(common)) > 1:
@@ -358,6 +360,28 @@ def _notes(scored: ScoredCorpus) -> Iterator[str]:
                 "systems are compared on the inputs that both have, at least "
                 f"{common.min():,} (between {one} and {other})"
             )
+
+
+def _meanings(scored: ScoredCorpus) -> Iterator[str]:
+    """Where scores stand among those of real texts, and how often people agree, where known."""
+    for k, result in enumerate(scored.results):
+        name, label = scored.shown[k][0], scored.labels[k][0]
+        scale = scale_of(result, name)
+        if scale is None:
+            continue
+        score = result.system[name]
+        if not scored.rankings and np.isfinite(score):
+            yield f"{label} {scale.describe(score, len(result))} (measured on {scale.texts})"
+        ranked = [several[0] for several in scored.rankings[k : k + 1]]
+        for ranking, one, other in [(x, *two) for x in ranked for two in pairwise(x.order)][:5]:
+            difference = ranking.scores[one].value - ranking.scores[other].value
+            rate = scale.agree(difference, int(ranking.common[one, other]))
+            if rate is not None:
+                names = ranking.names[one], ranking.names[other]
+                yield (
+                    f"{label}: of systems that differ as {names[0]} and {names[1]}, people prefer"
+                    f" the first in {rate} of the cases (measured on {scale.texts})"
+                )
 
 
 def _histograms(scored: ScoredCorpus) -> Iterator[str]:
