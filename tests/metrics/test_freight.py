@@ -13,7 +13,7 @@ from freight.core import costs
 from freight.core.costs import PointPairs
 from freight.core.types import Kind
 from freight.core.weightings import Standardised, sentences
-from freight.encoders import adapters
+from freight.encoders import PACKAGED, adapters
 from freight.encoders.adapters import read_adapter
 
 HYPS = ["the cat sat on the mat", "a dog barked loudly .", "he said nothing", "one"]
@@ -141,7 +141,7 @@ SHIPPED = sorted((Path(adapters.__file__).parent / "shipped").glob("*.safetensor
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_adapters_are_small_and_say_where_they_come_from(path: Path) -> None:
-    assert path.stat().st_size <= 300 * 1024
+    assert path.stat().st_size <= 300_000
     adapter = read_adapter(path.stem)
     assert adapter == read_adapter(path)
     assert (adapter.name, adapter.metric) == ("freight-da", "freight")
@@ -150,6 +150,10 @@ def test_shipped_adapters_are_small_and_say_where_they_come_from(path: Path) -> 
     assert all(one["rows"] and len(one["sha256"]) == 64 for one in adapter.provenance["data"])
     trained_on = {one["name"] for one in adapter.provenance["data"]}
     assert not trained_on & {one["set"].split()[0] for one in adapter.provenance["tests"]}
+
+
+def test_every_packaged_encoder_has_an_adapter() -> None:
+    assert {path.stem.removeprefix("freight-da.") for path in SHIPPED} == set(PACKAGED)
 
 
 def test_the_trained_metric_is_the_default_one_with_its_adapter() -> None:
@@ -168,6 +172,7 @@ def test_the_trained_metric_is_the_default_one_with_its_adapter() -> None:
 @pytest.mark.parametrize("encoder", ["distilled", "tiny"])
 def test_an_encoder_without_a_shipped_adapter_is_refused(encoder: str, tiny_model: Path) -> None:
     name = str(tiny_model) if encoder == "tiny" else encoder
-    with pytest.raises(freight.InvalidInput, match="for e5-small, embedded, not for") as error:
+    known = ", ".join(path.stem.removeprefix("freight-da.") for path in SHIPPED)
+    with pytest.raises(freight.InvalidInput, match=f"for {known}, not for") as error:
         freight.load("freight-da", encoder=name)
     assert "\n" not in str(error.value)
