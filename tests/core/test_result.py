@@ -99,3 +99,12 @@ def test_a_notebook_shows_scores_and_citation() -> None:
         freight.load("chrf"), {"score": [1.0]}, signature="<script>alert(1)</script>"
     )
     assert "<script>" not in hostile._repr_html_()
+
+
+def test_a_notebook_without_widgets_has_a_plain_progress_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr("freight.core.pipeline.find_spec", lambda name: None)
+    freight.score(["A cat."], ["A dog."], metric="emd", encoder="hashed", progress=True)
+    assert "1/1" in capsys.readouterr().err

@@ -17,6 +17,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -68,16 +70,14 @@ def score_together(
     A metric that needs IDF and has none is fitted on these references.
     """
     segments = pair_up(hyps, refs)
+    every = [ref for _, several in segments for ref in several]
     ready = [
-        metric.fit((ref for _, several in segments for ref in several), hyps, "given texts")
-        if metric.needs_fitting
-        else metric
+        metric.fit(every, hyps, "given texts") if metric.needs_fitting else metric
         for metric in map(adapt, metrics)
     ]
     parts = list(score_stream(ready, segments, progress, size))
     results = [Result.joined(one) for one in zip(*parts, strict=True)]
     for metric, result in zip(ready, results, strict=True):
-        every = [ref for _, several in segments for ref in several]
         if not warn_of_language(metric, every) and result.unknown > UNKNOWN and metric.parts:
             encoder = metric.parts[0].encoder
             note = vocabulary_note(name_of(encoder) or encoder.identity, every)
@@ -154,15 +154,14 @@ def score_chunks(
 
 @contextmanager
 def progress_bar(total: int | None, label: str = "scoring") -> Iterator[Progress]:
-    """A progress bar on standard error."""
+    """A progress bar on standard error; rich draws none in a notebook without widgets."""
     from rich import progress as rich
     from rich.console import Console
 
     columns = label, rich.BarColumn(), rich.MofNCompleteColumn(), rich.TimeRemainingColumn()
-    console = Console(stderr=True)
+    console = Console(stderr=True, force_jupyter=None if find_spec("ipywidgets") else False)
     with rich.Progress(*columns, console=console, transient=console.is_terminal) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda count: bar.advance(task, count)
+        yield partial(bar.advance, bar.add_task(label, total=total))
 
 
 class _ProgressMeter:
