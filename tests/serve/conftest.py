@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from freight.serve import worker as worker_module
@@ -53,13 +54,20 @@ def open_server(
 ) -> Iterator[str]:
     """The address of a service that is ready, behind a real HTTP server."""
     app = create_app(models, access, limits, threads=1)
+    with serve_app(app, limits, request_seconds) as address:
+        wait_until_ready(app.state.worker)
+        yield address
+
+
+@contextmanager
+def serve_app(app: FastAPI, limits: Limits, request_seconds: float = 600) -> Iterator[str]:
+    """The address of an application behind a real HTTP server, which may not be ready yet."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = make_server(app, limits, request_seconds)
         server.config.timeout_graceful_shutdown = 5
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            wait_until_ready(app.state.worker)
             yield f"{BASE}:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True

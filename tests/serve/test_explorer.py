@@ -13,10 +13,11 @@ import pytest
 
 import freight
 from freight.serve.access import Access
+from freight.serve.app import create_app
 from freight.serve.jobs import Limits
 from freight.serve.models import ServedModels, load_encoders
 from made_adapters import made_adapter
-from serve.conftest import SECRET, Gate, open_server
+from serve.conftest import SECRET, Gate, open_server, serve_app
 
 HYP, REF = "the young boy wore a coat", "an old man wore a slicker"
 PAUSE = 250
@@ -356,6 +357,22 @@ def test_back_returns_to_what_was_looked_at(service: str, open_page: OpenPage) -
     page.wait_for_function("() => document.getElementById('hyp').value === ''")
     page.go_forward()
     page.wait_for_function("() => document.getElementById('hyp').value.includes('Indeed')")
+
+
+def test_what_is_typed_while_the_service_starts_is_kept(
+    few: ServedModels, open_page: OpenPage, warm_up_gate: Gate
+) -> None:
+    app = create_app(few, None, Limits(seconds=600), threads=1)
+    with serve_app(app, Limits(seconds=600)) as address:
+        page = open_page(address)
+        page.wait_for_function(
+            "() => document.getElementById('status').textContent.includes('is starting')"
+        )
+        page.fill("#hyp", HYP)
+        page.fill("#refs textarea", REF)
+        warm_up_gate.opened.set()
+        page.wait_for_selector("#result .fx-flows")
+        assert page.input_value("#hyp") == HYP
 
 
 def write_rows(file: Path, rows: int) -> None:

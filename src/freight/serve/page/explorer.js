@@ -24,7 +24,7 @@ async function start() {
   the("again").addEventListener("click", showTable);
   the("copy").addEventListener("click", copyLink);
   for (const id of ["file", "file-refs", "encoding", "hyp-column", "ref-column"]) the(id).addEventListener("change", uploadFiles);
-  window.addEventListener("popstate", () => state.one && restoreView());
+  window.addEventListener("popstate", () => state.one && restoreView(true));
   the("form").addEventListener("submit", (event) => event.preventDefault());
   the("token").addEventListener("change", () => { setToken(the("token").value); state.one ? update() : loadChoices(); });
   document.getElementsByName("compare").forEach((one) => one.addEventListener("change", changeComparison));
@@ -60,8 +60,8 @@ async function untilReady() {
   }
 }
 
-// Show what the address says; an empty form where it says nothing.
-async function restoreView() {
+// Show what the address says; an empty form where it says nothing, but never instead of what was typed meanwhile.
+async function restoreView(back = false) {
   try {
     const view = await decodeView(location.hash);
     if (view) {
@@ -70,7 +70,7 @@ async function restoreView() {
       fill({ hyp: view.hyp, refs: view.refs.length ? view.refs : [""] });
       the("other-hyp").value = view.otherHyp ?? the("other-hyp").value;
       choose(view.otherMetric ? "metric" : view.otherHyp !== undefined ? "hyp" : "none");
-    } else if (the("hyp").value) {
+    } else if (back) {
       fill({ hyp: "", refs: [""] });
     }
     await update();
