@@ -201,11 +201,10 @@ class ScoreSummary:
         return scale.agree(difference, int(ranking.common[one, other])) if scale else None
 
     def print_meaning(self) -> None:
-        """Print where each score stands among those of real texts, where that was measured."""
+        """Print where each metric's first score stands among those of real texts, if measured."""
         for k, one in enumerate(self._requested):
-            scores = self._system_scores(k)
-            for name, scale in self._scales(k).items():
-                placed = scale.describe(scores[name], self._count)
+            for name, scale in islice(self._scales(k).items(), 1):
+                placed = scale.describe(self._system_scores(k)[name], self._count)
                 line = f"{one.metric.name} {name} {placed}"
                 Console().print(line, highlight=False, soft_wrap=True)
 
