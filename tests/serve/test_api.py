@@ -179,7 +179,7 @@ def test_every_control_of_a_form_has_a_sentence_and_a_default_within_its_limits(
         ({"encoder": "/etc"}, "'/etc' is not among those allowed: hashed, one-hot"),
         ({"encoder": "embedded"}, "not among those allowed"),
         ({"name": "bleu", "encoder": "hashed"}, "bleu has no encoder"),
-        ({"preset": "../x.json"}, "freight has no preset '../x.json'; there is none"),
+        ({"preset": "../x.json"}, "freight has no preset '../x.json'; there is recall"),
         (
             {"name": "lazy-emd", "preset": "tuned.json"},
             "there is paper, authors, exact",
