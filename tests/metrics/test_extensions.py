@@ -126,7 +126,8 @@ def test_a_factory_a_metric_and_a_class_are_loaded(own: Path) -> None:
 
 def test_the_parameters_are_those_of_the_signature(own: Path) -> None:
     known = freight.parameters("coverage.py:serve")
-    assert list(known) == ["encoder", "price", "times", "preset", "column", "lang", "adapter"]
+    shared = ["preset", "column", "lang", "adapter", "cross_lingual"]
+    assert list(known) == ["encoder", "price", "times", *shared]
     assert known["price"].default == 0.3
     assert freight.default_encoder("coverage.py:serve") == "hashed"
     assert find_metric("coverage.py:serve").summary == "Earth mover's distance under another name."

@@ -188,6 +188,8 @@ class ScoreSummary:
                     chance = self._presentation.number(self.baseline[k].system[ranking.column])
                     table.add_row("", "", Text(SHUFFLED, "dim"), chance)
                 table.add_section()
+        if not any(map(str, table.columns[-1].cells)):  # nothing is known of people
+            table.columns.pop()
         return table
 
     def _agreement(
