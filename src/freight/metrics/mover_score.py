@@ -89,7 +89,7 @@ def mover_score(
     )
 
 
-_PAPER = (
+_SENTENCE_MOVERS = (
     "Clark, Celikyilmaz and Smith, \"Sentence Mover's Similarity: Automatic Evaluation for"
     ' Multi-Sentence Texts", ACL 2019.'
 )
@@ -98,7 +98,7 @@ _PAPER = (
 @declare(
     "sms",
     columns={"similarity": HIGHER, "distance": LOWER},
-    paper=_PAPER,
+    paper=_SENTENCE_MOVERS,
     choose_when="texts have many sentences",
 )
 def sms(
@@ -139,7 +139,7 @@ def sms(
 @declare(
     "s+wms",
     columns={"similarity": HIGHER, "distance": LOWER},
-    paper=_PAPER,
+    paper=_SENTENCE_MOVERS,
     page="sms",
     choose_when="texts have many sentences, and words should count too",
 )
