@@ -1,17 +1,20 @@
 """Word mover's distance: Kusner et al., "From Word Embeddings To Document Distances", ICML 2015;
-and WMDO: Chow, Specia and Madhyastha, "WMDO: Fluency-based Word Mover's Distance for Machine
-Translation Evaluation", WMT 2019. Departures are described at each factory.
+WMDO: Chow, Specia and Madhyastha, "WMDO: Fluency-based Word Mover's Distance for Machine
+Translation Evaluation", WMT 2019; and sentence mover's similarity: Clark, Celikyilmaz and Smith,
+"Sentence Mover's Similarity: Automatic Evaluation for Multi-Sentence Texts", ACL 2019, computed as
+in the authors' code. Departures are described at each factory.
 """
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from freight.metrics.declaration import LOWER, Expected, declare
+from freight.metrics.declaration import HIGHER, LOWER, Expected, declare
 from freight.metrics.parameter_types import (
     EncoderName,
     Idf,
@@ -102,6 +105,75 @@ def wmdo(
         columns=(Column("distance", False, 0.0, math.nan, (0.0, math.inf)),),
         references=references,
     )
+
+
+_SENTENCE_MOVERS = (
+    "Clark, Celikyilmaz and Smith, \"Sentence Mover's Similarity: Automatic Evaluation for"
+    ' Multi-Sentence Texts", ACL 2019.'
+)
+
+
+@declare(
+    "sms",
+    columns={"similarity": HIGHER, "distance": LOWER},
+    paper=_SENTENCE_MOVERS,
+    choose_when="texts have many sentences",
+)
+def sms(
+    encoder: EncoderName = "distilled",
+    layer: LayerChoice = None,
+    lang: Language = None,
+    punctuation: Punctuation = True,
+    references: ReferencesRule = "best",
+) -> "Metric":
+    """Transport between sentences, each the mean of its words, with mass by its length."""
+    from freight.metrics.parts import (
+        Column,
+        Metric,
+        Problem,
+        costs,
+        drop_marks,
+        readouts,
+        units,
+        word_source,
+    )
+
+    which = drop_marks(units.sentences, punctuation)
+    text = word_source(encoder, layer, lang, "count", which=which, sentences=True)
+    return Metric(
+        name="sms",
+        **text.fields(),
+        cost=costs.euclidean,
+        problems=(Problem(),),
+        readout=readouts.Similarity("exponential"),
+        columns=(
+            Column("similarity", True, 1.0, 0.0, (0.0, 1.0)),
+            Column("distance", False, 0.0, math.nan, (0.0, math.inf)),
+        ),
+        references=references,
+    )
+
+
+@declare(
+    "s+wms",
+    columns={"similarity": HIGHER, "distance": LOWER},
+    paper=_SENTENCE_MOVERS,
+    page="sms",
+    choose_when="texts have many sentences, and words should count too",
+)
+def s_wms(
+    encoder: EncoderName = "distilled",
+    layer: LayerChoice = None,
+    lang: Language = None,
+    punctuation: Punctuation = True,
+    references: ReferencesRule = "best",
+) -> "Metric":
+    """Transport between sentences and words together, half of the mass on either."""
+    from freight.metrics.parts import drop_marks, units
+
+    both = drop_marks(units.sentences_and_words, punctuation)
+    sentences = sms(encoder, layer, lang, punctuation, references)
+    return replace(sentences, name="s+wms", units=both)
 
 
 def content_words(stop_words: Iterable[str] | None) -> "Units":
