@@ -70,7 +70,9 @@ soak: .venv/ready-dev
 	FREIGHT_SOAK_SECONDS=600 $(BIN)/python -m pytest -q -s tests/serve/test_soak.py
 
 dist: .venv/ready-dev
-	$(BIN)/python release/building.py -o dist
+	@# compiled by zig, so that it runs on any Linux with the glibc of 2012
+	$(PIP_INSTALL) ziglang auditwheel
+	$(BIN)/python release/building.py --glibc 2.17 -o dist
 
 wheels: .venv/ready-dev
 	$(BIN)/python release/wheels.py

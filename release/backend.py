@@ -1,12 +1,15 @@
 """How the package is built: by scikit-build-core, with a compiler of the machine or of the index.
 
 Where the machine has no C++ compiler, and $CXX names none, the build asks for `ziglang`, which is
-one, and puts it where CMake looks. Zig compiles the library of C++ for each set of options that it
-links with, and that takes several times as long as our own sources. So it is always given the same
-ones, and CMake's checks, which have options of their own, do not link.
+one, and puts it where CMake looks. It does so too where $FREIGHT_GLIBC says which version of glibc
+must suffice, as 2.17: zig compiles for it on any machine, and the wheel is tagged `manylinux`. Zig
+compiles the library of C++ for each set of options that it links with, and that takes several times
+as long as our own sources. So it is always given the same ones, and CMake's checks, which have
+options of their own, do not link.
 """
 
 import os
+import platform
 import shutil
 import stat
 import sys
@@ -22,22 +25,30 @@ _COMPILERS = ("c++", "g++", "clang++")
 _NO_LINKING = "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"
 # Zig compiles for this very machine unless it is told otherwise.
 _TOOLS = {"c++": "c++ -mcpu=baseline -O3 -s", "ar": "ar", "ranlib": "ranlib"}
+GLIBC = "FREIGHT_GLIBC"
 
 
-def lacks_compiler() -> bool:
-    """Whether neither the machine nor its user has a C++ compiler for us."""
+def needs_zig() -> bool:
+    """Whether a version of glibc is asked for, or there is no other C++ compiler."""
+    if os.environ.get(GLIBC):
+        return True
     return not (os.environ.get("CXX") or any(shutil.which(name) for name in _COMPILERS))
 
 
 @contextmanager
 def compiler() -> Iterator[None]:
     """Make sure that CMake finds a compiler."""
-    if not lacks_compiler():
+    if not needs_zig():
         yield
         return
     before = dict(os.environ)
+    tools = dict(_TOOLS)
+    if glibc := os.environ.get(GLIBC):
+        machine = platform.machine()
+        tools["c++"] += f" -target {machine}-linux-gnu.{glibc}"
+        os.environ["_PYTHON_HOST_PLATFORM"] = f"manylinux_{glibc}_{machine}"  # the wheel's tag
     with tempfile.TemporaryDirectory() as folder:
-        for name, command in _TOOLS.items():
+        for name, command in tools.items():
             path = Path(folder, name)
             path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ziglang {command} "$@"\n')
             path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -53,7 +64,7 @@ def compiler() -> Iterator[None]:
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
     """What building takes besides, which depends on the machine."""
-    besides = ["ziglang"] if lacks_compiler() else []
+    besides = ["ziglang"] if needs_zig() else []
     return [*build.get_requires_for_build_wheel(config_settings), *besides]
 
 

@@ -20,8 +20,13 @@ def main() -> None:
     """Build into a folder, and again elsewhere: from here, and from the source distribution."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "dist")
-    out = parser.parse_args().output
-    built = checked_build(ROOT, out)
+    parser.add_argument("--glibc", help="the oldest version to run with, as 2.17; compiled by zig")
+    given = parser.parse_args()
+    if given.glibc:
+        os.environ["FREIGHT_GLIBC"] = given.glibc
+    built = checked_build(ROOT, given.output)
+    if given.glibc:
+        check_platform(built[0])
     for path in built:
         print(f"{digest(path)}  {path.name}  {path.stat().st_size:,} bytes")
 
@@ -47,7 +52,8 @@ def build(source: Path, out: Path, epoch: int) -> list[Path]:
         earlier.unlink()
     command = [sys.executable, "-c", _BUILD, str(out.absolute())]
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "PYTHONPATH": "release"}
-    environment["SKBUILD_BUILD_DIR"] = "build/wheel"  # what is compiled once need not be again
+    # What is compiled once need not be again.
+    environment["SKBUILD_BUILD_DIR"] = f"build/wheel{os.environ.get('FREIGHT_GLIBC', '')}"
     done = subprocess.run(command, cwd=source, env=environment, text=True, capture_output=True)
     if done.returncode:
         sys.exit(f"{source} could not be built:\n{done.stdout}{done.stderr}")
@@ -81,8 +87,17 @@ def difference(wheel: Path, source: Path) -> tuple[list[str], list[str]]:
     wanted.add("freight/_kernels.so")
     name, version = wheel.name.split("-")[:2]
     wanted |= {f"{name}-{version}.dist-info/{part}" for part in INFORMATION}
-    found = set(zipfile.ZipFile(wheel).namelist())
-    return sorted(found - wanted), sorted(wanted - found)
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    return sorted(packed - wanted), sorted(wanted - packed)
+
+
+def check_platform(wheel: Path) -> None:
+    """Refuse a wheel whose library asks more of a system than its tag says."""
+    command = [sys.executable, "-m", "auditwheel", "show", str(wheel)]
+    said = subprocess.run(command, text=True, capture_output=True, check=True).stdout
+    tag = wheel.stem.rpartition("-")[2]
+    if f'"{tag}"' not in " ".join(said.split()):
+        sys.exit(f"the wheel is tagged {tag}, and auditwheel says:\n{said}")
 
 
 def digest(path: Path) -> str:

@@ -76,8 +76,8 @@ def tried(place: Path, wheel: Path, extra: str) -> bool:
 def _asked() -> dict[str, list[str]]:
     """What each extra asks for."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    found: dict[str, list[str]] = project["optional-dependencies"]
-    return found
+    asked: dict[str, list[str]] = project["optional-dependencies"]
+    return asked
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ def test_it_installs(wheel: Path, tmp_path: Path) -> None:
 
 def test_a_compiler_of_the_index_is_put_where_cmake_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = pytest.importorskip("backend", reason="scikit-build-core is not installed")
-    monkeypatch.setattr(backend, "lacks_compiler", lambda: True)
+    monkeypatch.setattr(backend, "needs_zig", lambda: True)
     before = dict(os.environ)
     with backend.compiler():
         script = Path(os.environ["CXX"])
@@ -94,3 +94,15 @@ def test_a_compiler_of_the_index_is_put_where_cmake_looks(monkeypatch: pytest.Mo
         assert "TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY" in os.environ["CMAKE_ARGS"]
     assert dict(os.environ) == before
     assert not script.exists()
+
+
+def test_an_old_glibc_is_compiled_for_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = pytest.importorskip("backend", reason="scikit-build-core is not installed")
+    monkeypatch.setenv("CXX", "g++")  # which compiles for the glibc of this machine
+    assert not backend.needs_zig()
+    monkeypatch.setenv("FREIGHT_GLIBC", "2.17")
+    assert "ziglang" in backend.get_requires_for_build_wheel()
+    with backend.compiler():
+        assert "-linux-gnu.2.17" in Path(os.environ["CXX"]).read_text()
+        assert os.environ["_PYTHON_HOST_PLATFORM"].startswith("manylinux_2.17_")
+    assert "_PYTHON_HOST_PLATFORM" not in os.environ
