@@ -53,6 +53,11 @@ def kinds(hyp: str, *refs: str) -> list[str]:
         ("Anna Schmidt won the race.", "Maria Schmidt won the race.", ("Anna", "Maria")),
         ("He flew from Madrid to Rome.", "He flew from Madrid to Milan.", ("Rome", "Milan")),
         ("He asked Dr. Patel for it.", "He asked Dr. Singh for it.", ("Patel", "Singh")),
+        ("The match ended 2-1.", "The match ended 1-2.", ("2-1", "1-2")),
+        ("It needs Python 3.10 now.", "It needs Python 3.1 now.", ("3.10", "3.1")),
+        ("See section 4.2 of it.", "See section 4.20 of it.", ("4.2", "4.20")),
+        ("It fell to minus 12 degrees.", "It fell to 12 degrees.", ("12", "12")),
+        ("It fell to -12 °C.", "It fell to 12 °C.", ("12", "12")),
     ],
 )
 def test_the_words_of_a_difference(hyp: str, ref: str, words: tuple[str, str]) -> None:
@@ -102,6 +107,25 @@ def test_the_words_of_a_difference(hyp: str, ref: str, words: tuple[str, str]) -
         ("Paris.", "Paris is the capital of France."),
         ("Der Hund bellt laut.", "Der Köter kläfft laut."),
         ("same 1 not Rome", "same 1 not Rome"),
+        ("Arsenal won 2-1.", "Arsenal's opponents lost 1-2."),
+        ("It cost EUR 3.10.", "It cost EUR 3.1."),
+        ("It rose to 3.10 percent.", "It rose to 3.1 percent."),
+        ("It sank to -12 °C.", "It sank to 10 °F."),
+        ("Peter and Susan left.", "Susan and Peter left."),
+        ("Peter met Susan.", "Susan met Peter."),
+        ("President Obama backs it.", "President Barack Obama backs it."),
+        ("The Anti-Iranian mood grew.", "The mood against Iran grew."),
+        ("It has yet to be built.", "It has not yet been built."),
+        ("It is 117 thousand 378 today.", "It is 117,378 today."),
+        ("It began at 01.00.", "It began at 01:00."),
+        ('We have a plan. "', 'We have a plan in place for this."'),
+        ("The 2nd Army came to it.", "The Second Army came to it."),
+        ("He was 50th in the end.", "He was fiftieth in the end."),
+        ("It weighed up to 1,300 kg.", "It weighed up to 3,000 pounds (1,300 kg)."),
+        ("She lives in Bowie, Md., now.", "She lives in Bowie, Maryland, now."),
+        ("There aren't people here.", "There are no people here."),
+        ("Garbage is scattered.", "Rubbish is spread around."),
+        ("It is 2 / 3 of the sum.", "It is 2/3 of the sum."),
         ("", "Nine people died in Rome."),
     ],
 )
@@ -115,6 +139,16 @@ def test_numbers_that_count_other_things() -> None:
     swapped = "He has three sons and two daughters."
     assert kinds("He has two sons and three daughters.", swapped) == ["number differs"] * 2
     assert kinds("He has two daughters and three sons.", swapped) == []
+
+
+def test_names_that_have_changed_places() -> None:
+    differences = critical_differences("Peter told Susan the news.", "Susan told Peter the news.")
+    assert [one.words for one in differences] == [("Peter", "Susan"), ("Susan", "Peter")]
+    assert (
+        kinds("Anna Berg beat Eva Lind in it.", "Eva Lind beat Anna Berg in it.")
+        == ["name differs"] * 2
+    )
+    assert kinds("They fly from Rome to Oslo.", "They fly from Oslo to Rome.") != []
 
 
 def test_a_text_that_breaks_off() -> None:

@@ -9,7 +9,6 @@ either text; one of them is empty where that text has nothing to show, and then 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,8 @@ from typing import NamedTuple
 
 from freight.core.flags import CriticalDifference, FlagKind, Span
 from freight.core.quantities import Number, has_numbers, read_numbers, recounted, unequal_numbers
-from freight.data.languages import ALIASES, FUNCTION_WORDS, NO_NAMES, word_set
+from freight.data import languages
+from freight.data.languages import ALIASES, FUNCTION_WORDS, NO_NAMES, fold_word, word_set
 
 
 def critical_differences(
@@ -81,9 +81,9 @@ class _Text:
         end = 0
         for run in _WORD.finditer(self.text):
             between = self.text[end : run.start()]
-            titled = words and between == ". " and words[-1].folded in _TITLES
+            titled = words and between == ". " and words[-1].folded in languages.TITLES
             first = not words or (not titled and _SENTENCE_MARK.search(between) is not None)
-            words.append(_Word(run[0], _fold(run[0]), run.start(), run.end(), first))
+            words.append(_Word(run[0], fold_word(run[0]), run.start(), run.end(), first))
             end = run.end()
         return words
 
@@ -106,16 +106,16 @@ class _Text:
     def counted(self) -> list[tuple[Number, str]]:
         """Each number with the word behind it."""
         behind = ((one, _BEHIND.match(self.text, one.span[1])) for one in self.numbers)
-        return [(one, _fold(word[1]) if word else "") for one, word in behind]
+        return [(one, fold_word(word[1]) if word else "") for one, word in behind]
 
     @cached_property
     def negations(self) -> list[_Negation]:
         negations = []
-        for run in _NEGATION.finditer(self.text):
-            idiom = _IDIOM.search(self.text, max(run.start() - 3, 0))
+        for run in languages.NEGATION.finditer(self.text):
+            idiom = languages.NEGATIVE_IDIOMS.search(self.text, max(run.start() - 3, 0))
             idiomatic = idiom is not None and idiom.start() <= run.start() < idiom.end()
             word = run[0].lower()
-            plain = word if word in _NEGATIVES else "not"
+            plain = word if word in languages.NEGATIVES else "not"
             escape = (idiom["focus"] or "") if idiom is not None and idiomatic else None
             negations.append(_Negation(plain, run.span(), escape and escape.lower()))
         return negations
@@ -129,6 +129,14 @@ class _Text:
             return []
         named = [word for word in capital if not re.fullmatch("[A-Z]|[IVX]+", word.text)]
         return [word for word in named if word.folded not in NO_NAMES]
+
+    @property
+    def words_and_names(self) -> Iterator[tuple[str, Span, bool]]:
+        """The words with their places, neighbours with capital letters as one, which is a name."""
+        named = [x for x in self.words if x.text[0].isupper() and x.folded not in NO_NAMES]
+        words = [(x.folded, x.span, False) for x in self.words if x not in named]
+        names = [(self.text[slice(*span)].lower(), span, True) for span in _phrases(named)]
+        yield from sorted(words + names, key=lambda one: one[1])
 
     def place_of(self, other: _Text, span: Span) -> Span:
         """Where in this text something of the other one would stand: behind what is before it."""
@@ -147,18 +155,10 @@ def _read(text: str) -> _Text:
     return _Text(text)
 
 
-def _fold(word: str) -> str:
-    """Lower case, without accents and possessive endings."""
-    if not word.isascii():
-        word = "".join(
-            c for c in unicodedata.normalize("NFD", word) if unicodedata.category(c) != "Mn"
-        )
-        word = word.replace("\u2019", "'").translate(_LETTERS)
-    return word.lower().removesuffix("'s").rstrip("'")
-
-
-_WORD = re.compile(r"[^\W\d_]+(?:['\u2019\-][^\W\d_]+)*")
-_LETTERS = str.maketrans({"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "ı": "i", "ß": "s", "đ": "d"})
+_LOWER, _LETTER = "[^\\W\\d_A-Z]", "[^\\W\\d_]"
+_WORD = re.compile(  # parts of a name that are joined by hyphens are words of their own
+    rf"{_LOWER}+(?:['\u2019-]{_LOWER}+)*(?!{_LETTER})|{_LETTER}+(?:['\u2019]{_LETTER}+)*"
+)
 _SENTENCE_MARK = re.compile(r"[.!?:;…\"“”„«»()\[\]|*•]|(?<!\w)['‘’`]|--|[–—]|\d\s*$|\n|&quot;")
 _COMMON = 0.15  # of all words: English has twice as many of these, other languages half as many
 
@@ -173,6 +173,20 @@ def _numbers(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
     pairs = [*unequal_numbers(hyp.numbers, ref.numbers, english)]
     for own, other in pairs or recounted(hyp.counted, ref.counted):
         yield _difference(FlagKind.NUMBER, hyp, ref, own and own.span, other and other.span)
+    written = [{run[1]: run for run in _TWO_NUMBERS.finditer(text.text)} for text in (hyp, ref)]
+    for before, run in () if pairs else written[0].items():
+        if before in written[1] and _is_rewritten(run, written[1][before]):
+            spans = (one.span("both") for one in (run, written[1][before]))
+            yield _difference(FlagKind.NUMBER, hyp, ref, *spans)
+
+
+def _is_rewritten(one: re.Match[str], other: re.Match[str]) -> bool:
+    """Whether the same digits behind the same word say something else: a result, a version."""
+    if "." not in (one["mark"], other["mark"]):
+        return (one["a"], one["b"]) == (other["b"], other["a"]) != (one["b"], one["a"])
+    word, same = one[1], one["mark"] == other["mark"] and one["a"] == other["a"]
+    named = word.istitle() and word.lower() not in NO_NAMES
+    return same and one["b"] != other["b"] and (named or word in _VERSIONED)
 
 
 # Negations: on one side only.
@@ -193,7 +207,7 @@ def _negations(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
         yield from _prefixed(hyp, ref)
         return
     ours, theirs = _surplus(hyp, ref), _surplus(ref, hyp)
-    if bool(ours) == bool(theirs):
+    if bool(ours) == bool(theirs) or len(hyp.negations) == len(ref.negations):
         return
     text, other = (hyp, ref) if ours else (ref, hyp)
     single = [span for span in ours or theirs if not _is_doubled(text, other, span)]
@@ -206,7 +220,7 @@ def _prefixed(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
     """A word with a negating prefix in one text, the bare word in the other: illegal, legal."""
     for text, other, sign in ((hyp, ref, 1), (ref, hyp, -1)):
         for word in () if _count_reversals(other, text) else text.words:
-            bare = _PREFIXED.fullmatch(word.folded)
+            bare = languages.NEGATIVE_PREFIXES.fullmatch(word.folded)
             if bare and word.folded not in other.folded and bare[1] not in text.folded:
                 for same in [one for one in other.words if one.folded == bare[1]][:1]:
                     spans = (word.span, same.span)[::sign]
@@ -244,39 +258,26 @@ def _is_inserted(text: _Text, other: _Text, span: Span) -> bool:
 
 def _count_reversals(text: _Text, other: _Text) -> int:
     """How many words of a text, and not of the other one, negate without a negation."""
-    return sum(1 for word in text.folded if word not in other.folded and _REVERSAL.fullmatch(word))
+    return sum(
+        1
+        for word in text.folded
+        if word not in other.folded and languages.REVERSALS.fullmatch(word)
+    )
 
 
 def _is_doubled(text: _Text, other: _Text, negation: Span) -> bool:
     """Whether a negation stands before a word that undoes it: "not unlike"."""
     following = [word.folded for word in text.words if word.start >= negation[1]][:2]
-    return any(_REVERSAL.fullmatch(word) and word not in other.folded for word in following)
+    return any(
+        languages.REVERSALS.fullmatch(word) and word not in other.folded for word in following
+    )
 
 
-_NEGATIVES = ("never", "no", "none", "nobody", "nothing", "nowhere", "neither", "without")
-_NEGATION = re.compile(
-    rf"\b(?i:not|cannot|{'|'.join(_NEGATIVES)})\b"
-    r"|(?i:n['’´`]t|n ?&apos;t|n&\#39;t)\b"
+_TWO_NUMBERS = re.compile(
+    r"\b(\w+) v?(?P<both>(?P<a>\d{1,2})(?P<mark>[-–.])(?P<b>\d{1,2}))"
+    r"(?![\w-]|[.,]\d|\s?(?:%|[mb]illion|per))"
 )
-_IDIOM = re.compile(
-    r"\bnot (?P<focus>only|just)\b(?=.* but\b)|\bor not\b|\bnot (?:least|to mention)\b"
-    r"|\bno (?:doubt|matter)\b|\bno\.? ?\d|\bnothing (?:but|short)\b",
-    re.IGNORECASE,
-)
-_PREFIXED = re.compile(
-    r"(?:un(?!less)|non-?|i(?:l(?=l)|r(?=r)|m(?=poss|prob|mat|mor|pol|perf|prac|prop)"
-    r"|n(?=cap|sec|suff|vis|vali|eff|comp|corr|acc|act|adeq|app|dire|freq|sig|tol|elig|expe))"
-    r"|dis(?=agree|appr|hon|obey|sat|qual|loy))(\w{4,})"
-)
-_REVERSAL = re.compile(
-    r"un\w{3,}|im(?:poss|prob|mat|pat)\w+|in(?:cap|sec|suff|vis|vali|eff|abil|compl|correct|depend)\w+"
-    r"|ir(?:resp|rel)\w+|il(?:leg|log)\w+|dis(?:a|cont|reg|ob|hon|sat)\w+|non\w*|nor"
-    r"|hardly|barely|scarcely|rarely|seldom|few|fewer|little|less|least|only|except|until|yet|still"
-    r"|lack\w*|fail\w*|refus\w+|den(?:y|ie[sd]|ying|ial)|avoid\w*|prevent\w*|reject\w*|forb\w+"
-    r"|stop\w*|ceas\w+|miss\w*|loses?|lost|losing|absen\w+|free|instead|rather|beyond|away|out"
-    r"|prohib\w+|ban(?:s|ned)?|against|despite|exclud\w+|neglect\w*|ignor\w+|without|any\w*"
-    r"|anonym\w*|forg\w+|\w{3,}less|far|from|too|ever|zero|hard|difficult\w*|nobody|neither|either|wrong|false|no"
-)
+_VERSIONED = word_set("version release chapter section article paragraph figure table")
 
 
 # Names: replaced by another one, or missing.
@@ -287,10 +288,13 @@ def _names(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
         return
     ours = _phrases([name for name in hyp.names if not _has_name(ref, name, hyp)])
     theirs = _phrases([name for name in ref.names if not _has_name(hyp, name, ref)])
-    for own, other in (*_first_names(hyp, ref), *zip(ours, theirs, strict=False)):
+    exchanged = _exchanged_names(hyp, ref) if hyp.folded == ref.folded else ()
+    for own, other in (*exchanged, *_first_names(hyp, ref), *zip(ours, theirs, strict=False)):
         yield _difference(FlagKind.NAME, hyp, ref, own, other)
+    ends, starts = {name.end for name in ref.names}, {name.start for name in ref.names}
     for other in theirs[len(ours) :]:
-        if _is_inserted(ref, hyp, other):
+        part_of_name = other[0] - 1 in ends or other[1] + 1 in starts  # Barack, of Barack Obama
+        if not part_of_name and _is_inserted(ref, hyp, other):
             yield _difference(FlagKind.NAME, hyp, ref, None, other)
 
 
@@ -304,26 +308,17 @@ def _has_name(text: _Text, name: _Word, own: _Text) -> bool:
 
 def _alike(name: _Word, word: _Word) -> bool:
     """Whether two words may be forms of one name: an ending, a short form, a transliteration."""
-    one, other = sorted((_sound(name.folded), _sound(word.folded)), key=len)
+    one, other = sorted((languages.sound_of(name.folded), languages.sound_of(word.folded)), key=len)
     if other.startswith(one[:4] if len(one) > 3 else one):
         return len(one) > 2 or (len(one) == 2 and word.text[0].isupper())
+    if len(one) < 4 and len(other) > 4 and word.text[0].isupper():
+        letters = iter(other)  # those of an abbreviation, such as Md. or Fla., in their order
+        return one[0] == other[0] and all(letter in letters for letter in one)
     if len(one) < 4 or (word.text[0].islower() and word.folded[0] != name.folded[0]):
         return False
     least = 0.6 if one[:1] == other[:1] else 0.75
     matcher = SequenceMatcher(None, one, other, autojunk=False)
     return matcher.real_quick_ratio() >= least and matcher.quick_ratio() >= least <= matcher.ratio()
-
-
-@lru_cache(maxsize=4096)
-def _sound(name: str) -> str:
-    """A name without the spellings in which transliterations differ."""
-    for spelling, sound in _SOUNDS:
-        name = name.replace(spelling, sound)
-    return name
-
-
-_SPELLINGS = "ph:f kh:h gh:h ch:h ck:k q:k c:k x:ks w:v j:i y:i z:s sh:s th:t"
-_SOUNDS = [spelling.split(":") for spelling in _SPELLINGS.split()]
 
 
 def _abbreviated(name: _Word, own: _Text, text: _Text) -> bool:
@@ -342,19 +337,35 @@ def _first_names(hyp: _Text, ref: _Text) -> Iterator[tuple[Span, Span]]:
     (one, verb), (other, same) = hyp.words[:2], ref.words[:2]
     if verb.folded != same.folded or _alike(one, other):
         return
-    if verb.folded not in _VERBS:  # more have to be the same, and neither is a plural
-        rest = [[word.folded for word in text.words[1:]] for text in (hyp, ref)]
+    rest = [[word.folded for word in text.words[1:]] for text in (hyp, ref)]
+    if len({*rest[0]} & {*rest[1]}) < _SAME * min(map(len, rest)):
+        return
+    if verb.folded not in languages.SINGULAR_VERBS:  # all is the same, and neither is a plural
         plural = "s" in (one.folded[-1], other.folded[-1])
-        if rest[0] != rest[1] or plural or not _PAST.fullmatch(verb.text):
+        if rest[0] != rest[1] or plural or not languages.PAST_TENSES.fullmatch(verb.text):
             return
     new = one.folded not in ref.folded and other.folded not in hyp.folded
     if new and _may_be_name(one) and _may_be_name(other):
         yield one.span, other.span
 
 
+def _exchanged_names(hyp: _Text, ref: _Text) -> Iterator[tuple[Span, Span]]:
+    """Two names that have changed places in texts of the same words: "A beat B", "B beat A"."""
+    ours, theirs = ([*text.words_and_names] for text in (hyp, ref))
+    same = len(ours) == len(theirs) and zip(ours, theirs, strict=True)
+    places = [k for k, (a, b) in enumerate(same or ()) if a[0] != b[0]]
+    if len(places) != 2:
+        return
+    first, second = places
+    between = {word for word, _, is_name in ours[first + 1 : second] if not is_name}
+    swapped = ours[first][0] == theirs[second][0] and ours[second][0] == theirs[first][0]
+    if swapped and ours[first][2] and ours[second][2] and not between <= _SYMMETRIC:
+        yield from ((ours[k][1], theirs[k][1]) for k in places)
+
+
 def _may_be_name(first: _Word) -> bool:
     """Whether the first word of a text, before a verb in the singular, may be a name."""
-    plain = first.folded in NO_NAMES or _PLAIN_ENDING.search(first.folded)
+    plain = first.folded in NO_NAMES or languages.PLAIN_ENDINGS.search(first.folded)
     return first.text.istitle() and not plain
 
 
@@ -369,12 +380,8 @@ def _phrases(words: list[_Word]) -> list[Span]:
     return spans
 
 
-_PLAIN_ENDING = re.compile(r"(?:ing|ly|ed|ness|tion|ment|ity|ance|ence|ism|er|ship|hood)$")
-_VERBS = word_set("is was has does says")
-_PAST = re.compile(
-    r"[A-Z]\w+|\w{2,}ed|said|told|won|bought|sold|went|came|took|gave|made|met|lost|left|led|held|began|wrote"
-)
-_TITLES = word_set("dr mr mrs ms prof st gen sen gov rep lt col sgt capt")
+_SAME = 0.6  # of the words behind two names, for them to be of the same thing
+_SYMMETRIC = word_set("and or nor with plus v vs versus met meets meet married plays played faces")
 _BEHIND = re.compile(r"[ -]([^\W\d_]+)")
 
 
@@ -385,17 +392,10 @@ def _foreign(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
     """Words of the hypothesis in a script that the reference has not a letter of."""
     if hyp.text.isascii() or not ref.words:
         return
-    known = {_script(word.text[0]) for word in ref.words}
-    strange = [word for word in hyp.words if _script(word.text[0]) not in known]
+    known = {languages.script_of(word.text[0]) for word in ref.words}
+    strange = [word for word in hyp.words if languages.script_of(word.text[0]) not in known]
     for span in _phrases([word for word in strange if len(word.text) > 1]):
         yield _difference(FlagKind.UNTRANSLATED, hyp, ref, span, None)
-
-
-@lru_cache(maxsize=4096)
-def _script(character: str) -> str:
-    """The first word of the character's name: LATIN, CYRILLIC; CJK and kana are one script."""
-    name = unicodedata.name(character, "?").split()[0].split("-")[0]
-    return "CJK" if name in ("HIRAGANA", "KATAKANA", "IDEOGRAPHIC") else name
 
 
 def _cut_off(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
@@ -427,7 +427,7 @@ def _repeated(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
 
 
 _LONG, _MOST = 20, 0.7  # characters of the reference; the share of it that is there
-_END = re.compile(r"[.!?…。！？।؟]['\"”’»)\]]*$")
+_END = re.compile(r"[.!?…。！？।؟]\s*['\"“”’»)\]]*$")
 _LOOP = re.compile(
     r"\b(?P<word>\w+)(?:[\s,]+(?P=word)\b){2,}"
     r"|\b(?P<phrase>\w+(?:[\s,]+\w+){1,12}?)(?:[\s,.!?;]+(?P=phrase)\b)+"

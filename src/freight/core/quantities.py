@@ -50,7 +50,9 @@ def unequal_numbers(
         if own is not None and other is not None:
             if own.strong or other.strong or own.unit == other.unit in (_ORDINAL, _FRACTION):
                 yield own, other
-        elif alone is not None and alone.strong and alone.digits and words_known:
+        elif alone is None or not (alone.strong and alone.digits and words_known):
+            continue
+        elif not any(_is_converted(alone, one, _EQUIVALENT) for one in (*ours, *theirs)):
             yield own, other
 
 
@@ -67,10 +69,8 @@ def _repeated(ours: list[Number], theirs: list[Number]) -> Iterator[tuple[Number
     own, other = (Counter(min(x.values) for x in side if x.strong) for side in (ours, theirs))
     pairs = zip((own - other).elements(), (other - own).elements(), strict=False)
     for value, missing in pairs if own.keys() == other.keys() else ():
-        yield (
-            [x for x in ours if value in x.values][-1],
-            [x for x in theirs if missing in x.values][-1],
-        )
+        last = [x for x in ours if value in x.values][-1]
+        yield last, [x for x in theirs if missing in x.values][-1]
 
 
 def _other_units(ours: list[Number], theirs: list[Number]) -> Iterator[tuple[Number, Number]]:
@@ -103,15 +103,15 @@ def _comparable(one: Number, other: Number) -> bool:
     return one.unit == other.unit or not {one.unit, other.unit} & {_MONTH, _WEEKDAY, _TIMES}
 
 
-def _is_converted(one: Number, other: Number) -> bool:
+def _is_converted(one: Number, other: Number, rounding: float = 0.04) -> bool:
     """Whether the two are one quantity in two units, but for rounding."""
     for own, their in ((one, other), (other, one)):
         both = [(x, y) for x in own.values for y in their.values]
         factor = _CONVERSIONS.get((own.unit, their.unit))
-        if factor is not None and any(abs(x * factor - y) <= _ROUNDING * y for x, y in both):
+        if factor is not None and any(abs(x * factor - y) <= rounding * y for x, y in both):
             return True
         if {own.unit, their.unit} <= _TEMPERATURES and any(
-            abs(x * 1.8 + 32 - y) <= _ROUNDED_DEGREES for x, y in both
+            abs(x * 1.8 + 32 - y) <= _ROUNDED_DEGREES and x != -y for x, y in both
         ):
             return True
     return False
@@ -185,9 +185,8 @@ def _digits(text: str, run: re.Match[str]) -> Iterator[Number]:
         if run["decade"] and max(values) < 100:
             values |= {1900 + value for value in values}
         known = _below_zero(text, span, unit, frozenset(round(x, 6) for x in values))
-        stop = run.end("unit") if run["unit"] else run.end("clock")
-        own_unit, stop = (unit, stop) if last else ("", 0)
-        yield Number(known, span, own_unit, digits=not part_of_word, end=stop)
+        stop = run.end("unit" if run["unit"] else "clock") if last else 0
+        yield Number(known, span, unit if last else "", digits=not part_of_word, end=stop)
 
 
 def _values(written: str) -> set[float]:
@@ -327,13 +326,13 @@ _FRACTIONS = {"½": 0.5, "¼": 0.25, "¾": 0.75, "⅓": 1 / 3, "⅔": 2 / 3}
 _PARTS = {"half": 2.0, "halve": 2.0, "third": 3.0, "quarter": 4.0, "fifth": 5.0, "tenth": 10.0}
 _MINUS = re.compile(r"(?:(?:^|(?<=[\s(]))[-−–]|\b(?:minus|negative) )$", re.IGNORECASE)
 _UNDER = re.compile(r".{0,20}\bbelow (?:zero|freezing)", re.IGNORECASE)
-_RATIO = re.compile(r"([1-9])/([2-9]|10)")
+_RATIO = re.compile(r"([1-9]) ?/ ?([2-9]|10)")
 _PART_OF_WORD = re.compile(r"[^\W\d_]-$")
 _UNIT_TIMES = re.compile(r"[ -]times?\b", re.IGNORECASE)
 _HALF_DAYS = {"a": "am", "p": "pm"}
 _SEPARATORS = re.compile(r"[/:.-]")
 _CENTURY = re.compile(r"(\d\d)\d\d[-–/]$")
-_CLOCK = re.compile(r"(?:1?\d|2[0-4]): ?[0-5]\d")
+_CLOCK = re.compile(r"(?:[01]?\d|2[0-4]): ?[0-5]\d")
 _MONTH, _WEEKDAY, _ORDINAL, _TIMES, _FRACTION = _split("month-name weekday ordinal times fraction")
 _ARTICLE = "article"
 """The unit of words that may stand for a number but are none: a, both, no."""
@@ -342,6 +341,7 @@ _NTH = (
     " fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
 )
 _ORDINALS = {name: float(k + 1) for k, name in enumerate(_split(_NTH))}
+_ORDINALS |= {f"{name[:-1]}ieth": 20.0 + 10 * k for k, name in enumerate(_split(_TENS))}
 _WEAK = {
     "once": 1.0, "single": 1.0, "both": 2.0, "couple": 2.0, "pair": 2.0, "twice": 2.0,
     "double": 2.0, "doubled": 2.0, "two-thirds": 2.0, "half": 0.5, "triple": 3.0, "tripled": 3.0,
@@ -380,7 +380,7 @@ _CONVERSIONS = {
     ("l", "ml"): 1000.0, ("hour", "minute"): 60.0, ("day", "hour"): 24.0, ("week", "day"): 7.0,
     ("year", "month"): 12.0, ("minute", "second"): 60.0,
 }  # fmt: skip
-_ROUNDING, _ROUNDED_DEGREES = 0.04, 2.0
+_EQUIVALENT, _ROUNDED_DEGREES = 0.12, 2.0  # 3,000 pounds (1,300 kg)
 _TEMPERATURES = {"degree", "celsius", "fahrenheit"}
 _MEASURES = frozenset(_UNITS.values()) | frozenset(_HALF_DAYS.values())
 _UNIT_NAMES = "|".join(
@@ -401,9 +401,9 @@ _SCALE_NAMES = "thousand|million|billion|trillion"
 _QUANTITY = re.compile(
     rf"""&\#?\w+;
     |(?P<currency>US\$|[$€£¥₹₽₺]|\b(?:{_CURRENCIES})\b\.?)?\s?
-      (?P<digits>\d{{4}}-\d\d-\d\d(?![\d-])
+      (?P<digits>\d{{4}}-\d\d-\d\d(?![\d-])|\d{{1,3}}[ ]thousand[ ]\d{{3}}(?!\d)
         |\d{{1,3}}(?:(?:[ \u00a0\u202f]|,[ ](?=000))\d{{3}})+(?!\d)
-        |\d+(?:(?:[.,'’/]|:[ ]?)\d+)*[½¼¾⅓⅔]?|[½¼¾⅓⅔])
+        |[1-9][ ]/[ ][2-9](?!\d)|\d+(?:(?:[.,'’/]|:[ ]?)\d+)*[½¼¾⅓⅔]?|[½¼¾⅓⅔])
       (?:[ \u00a0-]?(?P<scale>(?i:{_SCALE_NAMES}|mln|mn|bln|bn|tn|decades|centuries)(?!\w)
         |[kKmMbB](?!\w)|[万亿億千]))?
       (?P<decade>['’]?s(?!\w))?

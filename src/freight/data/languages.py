@@ -265,6 +265,43 @@ def _identifier() -> Any:
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
+# Letters and words.
+
+
+def fold_word(word: str) -> str:
+    """Lower case, without accents and possessive endings."""
+    if not word.isascii():
+        word = "".join(
+            c for c in unicodedata.normalize("NFD", word) if unicodedata.category(c) != "Mn"
+        )
+        word = word.replace("\u2019", "'").translate(_PLAIN_LETTERS)
+    return word.lower().removesuffix("'s").rstrip("'")
+
+
+_PLAIN_LETTERS = str.maketrans(
+    {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "ı": "i", "ß": "s", "đ": "d"}
+)
+
+
+@lru_cache(maxsize=4096)
+def script_of(character: str) -> str:
+    """The first word of the character's name: LATIN, CYRILLIC; CJK and kana are one script."""
+    name = unicodedata.name(character, "?").split()[0].split("-")[0]
+    return "CJK" if name in ("HIRAGANA", "KATAKANA", "IDEOGRAPHIC") else name
+
+
+@lru_cache(maxsize=4096)
+def sound_of(name: str) -> str:
+    """A name without the spellings in which transliterations differ."""
+    for spelling, sound in _SOUNDS:
+        name = name.replace(spelling, sound)
+    return name
+
+
+_SPELLINGS = "ph:f kh:h gh:h ch:h ck:k q:k c:k x:ks w:v j:i y:i z:s sh:s th:t"
+_SOUNDS = [spelling.split(":") for spelling in _SPELLINGS.split()]
+
+
 # What is known of English words.
 
 
@@ -296,15 +333,53 @@ NO_NAMES = FUNCTION_WORDS | word_set(
     " bridge park river lake sea island mountain airport square hall assembly republic academy"
     " society federation organisation organization foundation service services agreement january"
     " february march april june july august september october november december jan feb mar apr jun"
-    " jul aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday"
+    " jul aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday al el"
+    " lieutenant major colonel attorney prosecutor section permanent first second third fourth"
+    " fifth sixth seventh superintendent commissioner inspector sergeant city provincial criminal"
+    " forensic trade commerce naval navy marine corps forces command followers"
 )
 """Words that are written with a capital letter, in lower case, and are no names by themselves."""
 _ALIAS_GROUPS = (
     "us usa u.s america american americans states united; uk gb britain british england english"
-    " kingdom; eu europe european brussels; un nations; france french; netherlands holland dutch;"
+    " kingdom; eu europe european brussels; un nations; france french frenchman frenchmen; shia"
+    " shiite shiites; netherlands holland dutch;"
     " switzerland swiss; denmark danish dane; poland polish pole poles; spain spanish; turkey"
     " turkish turk turks turkiye; greece greek; wales welsh; ireland irish; germany german;"
     " kiev kyiv; myanmar burma; peking beijing; czechia czech bohemia"
 )
 ALIASES = {name: group.split() for group in _ALIAS_GROUPS.split(";") for name in group.split()}
 """By name in lower case, others for the same country, its people or its government."""
+TITLES = word_set("dr mr mrs ms prof st gen sen gov rep lt col sgt capt")
+"""Words before a name, which end in a dot that ends no sentence."""
+SINGULAR_VERBS = word_set("is was has does says")
+PAST_TENSES = re.compile(
+    r"[A-Z]\w+|\w{2,}ed|said|told|won|bought|sold|went|came|took|gave|made|met|lost|left|led|held|began|wrote"
+)
+PLAIN_ENDINGS = re.compile(r"(?:ing|ly|ed|ness|tion|ment|ity|ance|ence|ism|er|ship|hood)$")
+"""How words end that are no names."""
+NEGATIVES = ("never", "no", "none", "nobody", "nothing", "nowhere", "neither", "without")
+NEGATION = re.compile(
+    rf"\b(?i:not|cannot|{'|'.join(NEGATIVES)})\b"
+    r"|(?i:n ?['’´`]t|n ?&apos;t|n&\#39;t|(?<!not )\byet to)\b"
+)
+NEGATIVE_IDIOMS = re.compile(
+    r"\bnot (?P<focus>only|just)\b(?=.* but\b)|\bor not\b|\bnot (?:least|to mention)\b"
+    r"|\bnot long (?:before|after|ago)\b|\bif not (?:hundreds|thousands|millions|more|all|most)\b"
+    r"|\bno (?:doubt|matter)\b|\bno\.? ?\d|\bnothing (?:but|short)\b",
+    re.IGNORECASE,
+)
+NEGATIVE_PREFIXES = re.compile(
+    r"(?:un(?!less)|non-?|i(?:l(?=l)|r(?=r)|m(?=poss|prob|mat|mor|pol|perf|prac|prop)"
+    r"|n(?=cap|sec|suff|vis|vali|eff|comp|corr|acc|act|adeq|app|dire|freq|sig|tol|elig|expe))"
+    r"|dis(?=agree|appr|hon|obey|sat|qual|loy))(\w{4,})"
+)
+REVERSALS = re.compile(
+    r"un\w{3,}|im(?:poss|prob|mat|pat)\w+|in(?:cap|sec|suff|vis|vali|eff|abil|compl|correct|depend)\w+"
+    r"|ir(?:resp|rel)\w+|il(?:leg|log)\w+|dis(?:a|cont|reg|ob|hon|sat)\w+|non[\w-]*|nor"
+    r"|hardly|barely|scarcely|rarely|seldom|few|fewer|little|less|least|only|except|until|yet|still"
+    r"|lack\w*|fail\w*|refus\w+|den(?:y|ie[sd]|ying|ial)|avoid\w*|prevent\w*|reject\w*|forb\w+"
+    r"|stop\w*|ceas\w+|miss\w*|loses?|lost|losing|absen\w+|free|instead|rather|beyond|away|out"
+    r"|prohib\w+|ban(?:s|ned)?|against|despite|exclud\w+|neglect\w*|ignor\w+|without|any\w*"
+    r"|anonym\w*|forg\w+|\w{3,}less|far|from|too|ever|zero|hard|difficult\w*|nobody|neither|either|wrong|false|no"
+)
+"""Words that negate without a negation, or take one back."""
