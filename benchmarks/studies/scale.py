@@ -141,7 +141,7 @@ def rows_for(encoder: str) -> list[TextRow]:
     rng = np.random.default_rng(0)
     if encoder == "multilingual":
         rows = typical("en-", 4) + typical("-en", 20)
-        outputs = {"en-cs": 200, "en-et": 420, "en-fi": 360, "en-tr": 240}
+        outputs = {"en-cs": 400, "en-et": 840, "en-fi": 720, "en-tr": 480}
         systems = [row for pair in FROM_ENGLISH for row in by_system(pair, outputs[pair], rng)]
         others = [row for pair in FROM_ENGLISH for row in every_output(pair)]
         return rows + systems + unrelated(rows + systems, 420, rng) + near(others, 150)
@@ -199,7 +199,7 @@ def _stored(result: Result, index: Any) -> Any:
 STEPS = (0, 1, 2, *range(5, 100, 5), 98, 99, 100)
 SIZES = (25, 50, 100, 200, 400)
 DRAWS = 10
-RESAMPLES = 50
+RESAMPLES = 200
 FEWEST = {"typical": 300, "unrelated": 50, "near": 20}
 
 
@@ -370,9 +370,9 @@ def predict(data: Comparison, slope: float, noise: float) -> Array:
     return 1.0 / (1.0 + np.exp(-slope * data.difference / np.sqrt(1.0 + noise / data.segments)))
 
 
-def resampled_slopes(data: Comparison, noise: float, rng: np.random.Generator) -> Array:
-    """Slopes of bootstrap samples of language pairs and, within them, of systems."""
-    slopes = []
+def resampled_weights(data: Comparison) -> Iterator[Array]:
+    """The weights in bootstrap samples of the systems of each language pair."""
+    rng = np.random.default_rng(0)
     names = [(p, s) for p in np.unique(data.pair) for s in np.unique(data.systems[data.pair == p])]
     keys = {name: k for k, name in enumerate(names)}
     first = np.array([keys[p, s] for p, s in zip(data.pair, data.systems[:, 0], strict=True)])
@@ -385,15 +385,14 @@ def resampled_slopes(data: Comparison, noise: float, rng: np.random.Generator) -
             counts[inside] = np.bincount(
                 rng.integers(len(inside), size=len(inside)), minlength=len(inside)
             )
-        weights = data.weights * counts[first] * counts[second]
-        slopes.append(fit_slope(data, noise, weights))
-    return np.array(slopes)
+        yield data.weights * counts[first] * counts[second]
 
 
 def calibration(data: Comparison, bins: int = 4) -> dict[str, Any]:
     """Predicted and observed agreement in bins, each language pair predicted from the others.
 
-    Bins have equally many rows, or are of equal width from .5 to 1. A bin is predicted, observed,
+    The four bins that decide have equally many rows; beside them are four of equal width from .5
+    to 1. A bin is predicted, observed, the 95 % interval of the observed from resampled systems,
     and its share of the data.
     """
     predicted = np.zeros(len(data.pair))
@@ -411,12 +410,16 @@ def calibration(data: Comparison, bins: int = 4) -> dict[str, Any]:
 
 def _bins(number: Array, predicted: Array, data: Comparison) -> list[list[float]]:
     table = []
+    samples = [*resampled_weights(data)]
     for k in np.unique(number):
         inside = number == k
         weights = data.weights[inside]
         values = (np.average(x[inside], weights=weights) for x in (predicted, data.agrees))
         share = weights.sum() / data.weights.sum()
-        table.append([round(float(x), 3) for x in (*values, share)])
+        drawn = [x[inside] for x in samples if x[inside].any()]
+        observed = [np.average(data.agrees[inside], weights=x) for x in drawn]
+        interval = np.percentile(observed, (2.5, 97.5))
+        table.append([round(float(x), 3) for x in (*values, *interval, share)])
     return table
 
 
@@ -468,25 +471,38 @@ SHOWN = (
     "wmd",
     "chrf",
 )
-SHOWN_ENCODERS = ("all-MiniLM-L6-v2", "distilled", "multilingual-e5-small", "e5-small", "sacrebleu")
+SHOWN_ENCODERS = (
+    "all-MiniLM-L6-v2",
+    "distilled",
+    "multilingual-e5-small",
+    "e5-small",
+    "all-mpnet-base-v2",
+    "sacrebleu",
+)
 
 
 def calibration_table(figures: dict[str, Any]) -> str:
     """The table of the page: predicted and observed agreement of people, by metric."""
-    lines = ["| metric | 1 | 2 | 3 | 4 | largest gap |", "| --- | --- | --- | --- | --- | ---: |"]
+    lines = [
+        "| metric | 1 | 2 | 3 | 4 | largest gap | of equal width |",
+        "| --- | --- | --- | --- | --- | ---: | ---: |",
+    ]
     for name, fitted in figures.items():
         metric, encoder = name.split("|")[:2]
         if metric in SHOWN and encoder.split(":")[0] in SHOWN_ENCODERS:
-            bins = [f"{a:.2f}, {b:.2f}" for a, b, _ in fitted["held out"]["equal count"]]
-            lines.append(
-                f"| `{metric}`, {encoder} | {' | '.join(bins)} | {largest_gap(fitted):.3f} |"
-            )
+            rows = fitted["held out"]["equal count"]
+            bins = [f"{a:.2f}, {b:.2f} ({low:.2f}–{high:.2f})" for a, b, low, high, _ in rows]
+            gaps = " | ".join(f"{largest_gap(fitted, how):.3f}" for how in BINS)
+            lines.append(f"| `{metric}`, {encoder} | {' | '.join(bins)} | {gaps} |")
     return "\n".join(lines)
 
 
-def largest_gap(fitted: dict[str, Any]) -> float:
-    """Between predicted and observed, in the bins with equally many rows."""
-    return max(abs(a - b) for a, b, _ in fitted["held out"]["equal count"])
+BINS = ("equal count", "equal width")
+
+
+def largest_gap(fitted: dict[str, Any], how: str = BINS[0]) -> float:
+    """Between predicted and observed, by default in the bins with equally many rows."""
+    return max(abs(a - b) for a, b, *_ in fitted["held out"][how])
 
 
 def write_table() -> None:
@@ -504,7 +520,7 @@ def agreement(
     """The probability that people agree, by difference and segments; its interval; calibration."""
     data = comparisons(measured, column, people)
     slope, noise = fit_agreement(data, data.weights)
-    slopes = resampled_slopes(data, noise, np.random.default_rng(0))
+    slopes = [fit_slope(data, noise, weights) for weights in resampled_weights(data)]
     low, high = np.percentile(slopes, (2.5, 97.5))
     pairs = len(np.unique(np.column_stack((data.pair, data.systems)), axis=0))
     return {
