@@ -212,3 +212,21 @@ def test_the_signature_is_short_unless_asked(
     (folder / "one.txt").write_text("A cat.\n")
     assert run(monkeypatch, "score", "one.txt", "one.txt", "-m", "chrf", "--baseline=shuffled") == 1
     assert "needs several segments with different references" in capsys.readouterr().err
+
+
+def test_a_gate_names_the_systems_and_the_segments(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["compare", "ref.txt", *SYSTEMS, "-m", "chrf"]
+    assert run(monkeypatch, *arguments, "--fail-under", "1") == 0
+    worse = freight.load("chrf").score(WORSE, REFS)
+    capsys.readouterr()
+    assert run(monkeypatch, *arguments, "--fail-under", f"{worse.system['score'] + 0.01}") == 3
+    shown = capsys.readouterr()
+    (line,) = [line for line in shown.err.splitlines() if "failed" in line]
+    assert line.startswith(f"freight: failed: worse: chrf:score is {worse.system['score']:.4f}")
+    assert "worse" in shown.out, "the table is there either way"
+    lowest = worse["score"].argmin()
+    bound = f"{worse['score'][lowest] + 0.01}"
+    assert run(monkeypatch, *arguments, "--fail-under-segment", bound) == 3
+    assert f"in 1 of {2 * len(REFS)}: worse {lowest + 1}" in capsys.readouterr().err

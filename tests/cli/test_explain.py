@@ -52,12 +52,14 @@ def test_at_a_terminal_without_colours() -> None:
     text = "\n".join(lines)
     (worst,) = [line for line in lines if line.startswith("worst words: ")]
     assert {*worst.removeprefix("worst words: ").split(", ")} == {"boy", "coat"}
-    assert "additions: boy, coat" in text
-    assert "omissions: young man, slicker" in text
+    assert "added: " not in text, "each stands for something"
+    assert "unmatched" not in text
     assert "│" not in text
     with_plan = drawn("lazy-emd", HYP, REF, with_plan=True)
     assert "│ lazy │ The" in with_plan
     assert "lazy, hyp: " in with_plan
+    assert "unmatched, hyp: boy, coat" in with_plan
+    assert "unmatched, ref: young man, slicker" in with_plan
     assert lines[-1].startswith("lazy-emd|hashed-64x4|L3|v")
 
 

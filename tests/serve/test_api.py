@@ -145,7 +145,7 @@ def test_what_metrics_choose_for_themselves_is_what_sliders_show() -> None:
                 chosen_by_language.append(f"{name}.{parameter.name}")
                 settings = {parameter.name: parameter.automatic}
                 assert freight.load(name, **source) == freight.load(name, **source, **settings)
-                assert field.describe()["default"] == parameter.automatic
+                assert field.describe({})["default"] == parameter.automatic
     assert chosen_by_language == [
         "lazy-emd.hyp",
         "lazy-emd.ref",
@@ -165,7 +165,7 @@ def test_parameters_that_could_name_a_file_a_language_or_code_are_not_there() ->
 def test_every_control_of_a_form_has_a_sentence_and_a_default_within_its_limits() -> None:
     for name in freight.list_metrics():
         for field in form_fields(name).values():
-            shown = field.describe()
+            shown = field.describe({})
             assert shown["about"].endswith("."), (name, shown)
             assert field.check(name, shown["default"]) == field.parameter.automatic
 
@@ -645,6 +645,8 @@ def test_the_language_of_the_references_chooses_the_encoder(
     note = "language: German; encoder: one-hot"
     [answer] = ask(client, pairs=[GERMAN], metric="emd")["metrics"]
     [named] = ask(client, pairs=[GERMAN], metric={"name": "emd", "encoder": "one-hot"})["metrics"]
+    assert answer.pop("chosen") == {"encoder": "one-hot", "lang": "de"}
+    assert named.pop("chosen") == {"encoder": "one-hot", "lang": None}
     assert answer == named
     assert (answer["note"], "one-hot" in answer["signature"]) == (note, True)
     explained = ask(client, "/api/explain", **GERMAN, metric="emd")
@@ -654,9 +656,10 @@ def test_the_language_of_the_references_chooses_the_encoder(
     )
     fragment = client.post("/api/explain/fragment", json={**GERMAN, "metric": "emd"})
     assert fragment.headers["Freight-Note"] == note
+    assert json.loads(fragment.headers["Freight-Chosen"]) == [{"encoder": "one-hot", "lang": "de"}]
     table = f"hyp,ref\n{GERMAN['hyp']},{GERMAN['refs'][0]}\n".encode()
     file = client.post("/api/file", params={"format": "csv", "metric": "emd"}, content=table)
-    assert file.json()["metrics"] == [answer]
+    assert file.json()["metrics"] == [{**answer, "chosen": {"encoder": "one-hot", "lang": "de"}}]
     [unread] = ask(client, pairs=[GERMAN], metric={"name": "emd", "encoder": "hashed"})["metrics"]
     assert unread["note"] == "the encoder hashed does not read German: its scores say little"
     [english] = ask(client, pairs=PAIRS[:1], metric="emd")["metrics"]
@@ -692,6 +695,43 @@ def test_german_is_scored_as_on_the_command_line() -> None:
         assert answer["scores"][primary] == pytest.approx(list(expected[primary]), abs=1e-5)
         assert answer["flags"] == [[]]
         assert answer["note"] == f"language: German; encoder: {encoder}"
+        assert answer["citation"] == expected.citation
+        assert answer.get("meaning", "") == expected.meaning
+
+
+def test_a_score_comes_with_its_scale_and_its_citation() -> None:
+    need_encoder("embedded")
+    models = ServedModels(load_encoders(["embedded"], 512))
+    with open_client(models, Limits(seconds=600)) as client:
+        pairs = [{"hyp": "The boy in a coat.", "refs": ["The young man in a slicker."]}]
+        answers = ask(client, pairs=pairs, metrics=["freight", "chrf"])["metrics"]
+        explained = ask(client, "/api/explain", **pairs[0])
+        page = client.post("/api/explain/fragment", json=pairs[0]).text
+        several = {"hyp": "a cat", "refs": ["the dog", "a cat"]}
+        [best] = ask(client, pairs=[several])["metrics"]
+    for answer in answers:
+        local = freight.score(["The boy in a coat."], [pairs[0]["refs"][0]], answer["metric"])
+        assert answer["meaning"] == local.meaning != ""
+        assert answer["citation"] == local.citation
+        assert local.scale is not None
+        assert answer["scale"] == local.scale.record(local.system[local.columns[0].name])
+    assert (explained["meaning"], explained["citation"]) == (
+        answers[0]["meaning"],
+        answers[0]["citation"],
+    )
+    assert answers[0]["meaning"] in page
+    assert answers[0]["citation"] in page
+    assert "meaning" not in best, "the better of two references is no such score"
+
+
+def test_the_form_knows_the_defaults_of_each_language(client: TestClient) -> None:
+    metrics = {one["name"]: one for one in client.get("/api/metrics").json()["metrics"]}
+    (hyp,) = [one for one in metrics["lazy-emd"]["parameters"] if one["name"] == "hyp"]
+    assert hyp["default"] == 0.23
+    assert hyp["by_language"] == {"en": 0.23, "zh": 0.018, "other": 0.009}
+    (recall,) = [one for one in metrics["freight"]["parameters"] if one["name"] == "recall"]
+    assert recall["by_language"] == {"other": 0.8}
+    assert "by_language" not in metrics["emd"]["parameters"][-1]
 
 
 HOSTILE = '<script>alert("owned")</script><img src=x onerror=alert(1)>&amp;\x00'

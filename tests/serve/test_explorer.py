@@ -12,6 +12,7 @@ from urllib.parse import parse_qs
 import pytest
 
 import freight
+import freight.serve.models as models_module
 from freight.serve.access import Access
 from freight.serve.app import create_app
 from freight.serve.jobs import Limits
@@ -20,6 +21,7 @@ from made_adapters import made_adapter
 from serve.conftest import SECRET, Gate, open_server, serve_app
 
 HYP, REF = "the young boy wore a coat", "an old man wore a slicker"
+GERMAN = "Der alte Mann ging mit seinem Hund durch den Regen nach Hause."
 PAUSE = 250
 """Milliseconds without a key after which the explorer asks."""
 OpenPage = Callable[..., Any]
@@ -79,7 +81,7 @@ def test_an_example_is_explained_at_once(service: str, open_page: OpenPage) -> N
     assert "try an example" in page.inner_text("#result")
     page.click("#example")
     page.wait_for_selector("#result .fx-flows")
-    for part in ("Additions", "Omissions", "Heat maps", "Hypothesis", "Reference"):
+    for part in ("Worst words", "Unmatched in the hypothesis", "Heat maps", "Reference", "Cite as"):
         assert part in page.inner_text("#result")
     wait_for_result(page)
     assert re.search(r"freight [\d.]+ score · \d+ ms", page.inner_text("#status"))
@@ -155,7 +157,7 @@ def test_every_control_has_a_label_and_settings_reach_the_signature(
     assert "default (hashed)" in page.inner_text("#metric-encoder")
     page.select_option("#metric-encoder", "one-hot")
     wait_for_result(page)
-    signature = page.inner_text("#result .fx-signature")
+    signature = page.text_content("#result .fx-signature") or ""
     assert "one-hot" in signature
     assert "by=norm" in signature
 
@@ -611,3 +613,26 @@ def test_an_adapter_is_chosen_with_its_encoder_and_settings(
         wait_for_result(page)
         assert page.input_value("#metric-adapter") == ""
         page.close()
+
+
+def test_the_form_shows_the_defaults_of_the_language(
+    service: str, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if hashed vectors were of English words, and one-hot ones of any."""
+    known = {"hashed": frozenset({"en"}), "one-hot": frozenset({"en", "de"})}
+    by_identity = {freight.encoder(name).identity: known[name] for name in known}
+    monkeypatch.setattr(models_module, "languages_of", lambda one: by_identity[one.identity])
+    page = open_page(service)
+    enter(page)
+    page.select_option("#metric-name", "lazy-emd")
+    wait_for_result(page)
+    penalty = "label[for=metric-hyp] + output"
+    assert page.inner_text(penalty) == "0.23"
+    enter(page, GERMAN, GERMAN.replace("alte", "junge"))
+    page.wait_for_function(f"document.querySelector('{penalty}').textContent === '0.009'")
+    assert "default (one-hot)" in page.inner_text("#metric-encoder")
+    assert page.get_attribute(penalty, "class") == ""
+    assert "hyp=0.009" in (page.text_content("#result .fx-signature") or "")
+    enter(page)
+    page.wait_for_function(f"document.querySelector('{penalty}').textContent === '0.23'")
+    assert "default (hashed)" in page.inner_text("#metric-encoder")

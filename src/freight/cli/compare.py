@@ -26,6 +26,7 @@ from freight.cli.groups import (
     files_of,
     grouped,
 )
+from freight.cli.options import GateOptions
 from freight.cli.results import json_number
 from freight.cli.score import Outputs, ScoringInput, score_files
 from freight.errors import InvalidInput
@@ -106,6 +107,7 @@ def compare_command(
     printing: PrintOptions,
     intervals: IntervalOptions,
     tests: PairedTestOptions,
+    gate: GateOptions,
 ) -> None:
     """Compare several systems by their scores, with confidence intervals and significance tests.
 
@@ -122,6 +124,7 @@ def compare_command(
         Outputs.of(output.output or [], printing, given_files),
         Presentation.of(output.form, printing, intervals, tests),
         several=True,
+        thresholds=gate.thresholds(),
     )
 
 

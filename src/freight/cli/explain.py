@@ -1,7 +1,7 @@
 """`freight explain`: why one text scores as it does, at the terminal or in a file.
 
-The terminal shows both texts with a mark below every error, the worst words, what was added and
-omitted, and what differs critically; on request the plan, or the spans of the errors alone, of two
+The terminal shows both texts with a mark below every error, the worst words, what is added and
+missing, and what differs critically; on request the plan, or the spans of the errors alone, of two
 texts or of two files.
 """
 
@@ -97,7 +97,7 @@ def explain_command(
     encoder: EncoderOptions,
     output: ExplanationOutput,
 ) -> None:
-    """Show which words are wrong, added or omitted, and why a text scores as it does.
+    """Show which words are wrong, added or missing, and why a text scores as it does.
 
     Two metrics, or --against a second hypothesis, are compared side by side.
     """
@@ -234,6 +234,8 @@ def show(
 
 def _show(one: "Explanation", console: Console, with_plan: bool) -> None:
     console.print(_score_line(one))
+    if one.meaning:
+        console.print(Text(f"{one.column.name} {one.meaning}", "dim"))
     if len(one.references) > 1:
         each = ", ".join(f"{score:.4f}" for score in one.reference_scores)
         console.print(
@@ -247,8 +249,8 @@ def _show(one: "Explanation", console: Console, with_plan: bool) -> None:
             console.print(Text(f"     {_LEGEND}", "dim"))
     for name, several in (
         ("worst words", one.worst_words),
-        ("additions", one.additions),
-        ("omissions", one.omissions),
+        ("added", one.phrases("added")),
+        ("missing", one.phrases("missing")),
     ):
         if several:
             console.print(Text(f"{name}: {', '.join(map(_printable, several))}"), soft_wrap=True)
@@ -345,7 +347,7 @@ def _largest_flows(view: "View", plan: "Plan") -> list[tuple[int, int]]:
 
 
 def _matching_text(view: "View") -> Text:
-    """How noisy and how incomplete the matching of each plan is, for both sides."""
+    """How noisy and how incomplete the matching of each plan is, and what words are unmatched."""
     lines = []
     for plan in view.plans:
         for name in ("hyp", "ref"):
@@ -354,6 +356,9 @@ def _matching_text(view: "View") -> Text:
                 f"{plan.name}, {name}: {matching.noisy:.0%} of the mass moves elsewhere than to the"
                 f" nearest unit, {matching.incomplete:.0%} is unmatched"
             )
+    for name, side in (("hyp", view.hyp), ("ref", view.ref)):
+        phrases = ", ".join(map(_printable, side.quote_words(side.unmatched_words)))
+        lines += [f"unmatched, {name}: {phrases}"] if phrases else []
     return Text("\n".join(lines), "dim")
 
 

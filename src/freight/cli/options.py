@@ -350,9 +350,8 @@ def _columns(metric: "PipelineScorer", picked: list[str]) -> tuple[str, ...]:
     picked = [column or there[0] for column in picked]
     for column in picked:
         if column not in there:
-            raise InvalidInput(
-                f"{metric.name} has no column {column!r}; there is {', '.join(there)}"
-            )
+            known = ", ".join(there)
+            raise InvalidInput(f"{metric.name} has no column {column!r}; there is {known}")
     return tuple(picked or there)
 
 
@@ -404,17 +403,19 @@ def missed_thresholds(
     requested: Sequence[SelectedMetric],
     systems: Mapping[str, Sequence[Mapping[str, float]]],
     results: "Sequence[Result]" = (),
+    rows: Sequence[str] = (),
 ) -> list[str]:
-    """A line for each threshold that is missed; `systems` has the scores by system and metric."""
+    """A line for each threshold that is missed, by the scores of systems, or of named rows."""
     lines = []
     for one in thresholds:
         k, column = one.find(requested)
         name = f"{requested[k].metric.name}:{column.name}"
         beyond = f"{'under' if column.higher else 'over'} {one.value:g}"
         if one.every_segment:
-            bad = [i for i, x in enumerate(results[k][column.name], 1) if one.is_missed(x, column)]
+            every = zip(rows, results[k][column.name], strict=True)
+            bad = [row for row, x in every if one.is_missed(x, column)]
             if bad:
-                first = ", ".join(map(str, bad[:10])) + (", ..." if len(bad) > 10 else "")
+                first = ", ".join(bad[:10]) + (", ..." if len(bad) > 10 else "")
                 lines.append(f"{name} is {beyond} in {len(bad)} of {len(results[k])}: {first}")
             continue
         for system, scores in systems.items():

@@ -142,14 +142,15 @@ class ScoreSummary:
         ):
             table.add_column(name, overflow="fold")
         for row, difference in self._differences:
-            segment, system = row + 1, []
-            if self._origins is not None:
-                segment = int(self._origins.segments[row]) + 1
-                system = [Text(self._origins.names[self._origins.systems[row]])]
-            words = [Text(word) for word in difference.words]
-            names = system if self._several else []
-            table.add_row(str(segment), *names, difference.kind, *words)
+            cells = *self._place(row), difference.kind, *difference.words
+            table.add_row(*map(Text, cells))
         return table
+
+    def _place(self, row: int) -> list[str]:
+        """The number of a row's segment and, where there are several, its system."""
+        origin = {} if self._origins is None else self._origins.names_of(row)
+        place = [*map(str, origin.values())] or [str(row + 1)]
+        return place if self._several else place[:1]
 
     def _lines(self) -> list[ScoreLine]:
         origins = self._origins if self._several else None
@@ -257,8 +258,7 @@ class ScoreSummary:
         """A line for each threshold that the scores miss."""
         count = range(len(self._requested))
         if self._origins is None or not self._several:
-            every = [self._last[k].system_of(self._tallies[k]) for k in count]
-            systems = {"": every}
+            systems = {"": [self._last[k].system_of(self._tallies[k]) for k in count]}
         else:
             of = self._origins.rows_of
             systems = {
@@ -266,7 +266,8 @@ class ScoreSummary:
                 for system, name in enumerate(self._origins.names)
             }
         segments = self.results if any(one.every_segment for one in thresholds) else ()
-        return missed_thresholds(thresholds, self._requested, systems, segments)
+        rows = [" ".join(self._place(row)[::-1]) for row in range(self._count)] if segments else []
+        return missed_thresholds(thresholds, self._requested, systems, segments, rows)
 
     def _system_scores(self, k: int) -> dict[str, float]:
         every = self._last[k].system_of(self._tallies[k])

@@ -19,17 +19,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from freight.core.flags import Flag
-from freight.core.result import Column
+from freight.core.result import Column, cite
 from freight.data.output import check_path, write_whole
 from freight.encoders.words import places_in, unicode_words
 from freight.errors import MissingPart
 from freight.transport.types import Array, Problem
 
 if TYPE_CHECKING:
-    from freight.explain.spans import ErrorSpan
+    from freight.explain.spans import ErrorSpan, SpanKind
 
-GOOD = 0.75
-"""The match quality from which on a word is matched well."""
 ENDINGS = (".html", ".json", ".png", ".svg", ".pdf")
 _TIE = 1e-12
 _COUNTERPART = 0.2  # of the mass that a unit moves: from here on the other end is a counterpart
@@ -96,6 +94,10 @@ class TextWord(NamedTuple):
     start: int
     end: int
     units: tuple[int, ...]
+
+    def overlaps(self, spans: Sequence[ErrorSpan]) -> bool:
+        """Whether a character of it is in one of some spans of its text."""
+        return any(span.start < self.end and self.start < span.end for span in spans)
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,17 +365,15 @@ class Explanation(Drawable):
 
     @property
     def additions(self) -> tuple[str, ...]:
-        """Phrases of the hypothesis without a counterpart in the reference."""
-        return (
-            self.views[0].hyp.quote_words(self.views[0].hyp.unmatched_words) if self.views else ()
-        )
+        """Phrases of the hypothesis whose mass is unmatched by the plan."""
+        side = self.views[0].hyp if self.views else None
+        return () if side is None else side.quote_words(side.unmatched_words)
 
     @property
     def omissions(self) -> tuple[str, ...]:
-        """Phrases of the reference without a counterpart in the hypothesis."""
-        return (
-            self.views[0].ref.quote_words(self.views[0].ref.unmatched_words) if self.views else ()
-        )
+        """Phrases of the reference whose mass is unmatched by the plan."""
+        side = self.views[0].ref if self.views else None
+        return () if side is None else side.quote_words(side.unmatched_words)
 
     @cached_property
     def spans(self) -> tuple[ErrorSpan, ...]:
@@ -384,23 +384,36 @@ class Explanation(Drawable):
 
     @property
     def worst_words(self) -> tuple[str, ...]:
-        """The three words of the hypothesis that are matched worst; none that is matched well."""
+        """The three words of the hypothesis that are matched worst, of those in its errors."""
         if not self.views:
             return ()
-        side, other = self.views[0].hyp, self.views[0].ref
-        known = {other.text[word.start : word.end].casefold() for word in other.words}
-        texts = [side.text[word.start : word.end] for word in side.words]
-        quality = side.word_quality
-        order = np.argsort(quality, kind="stable")
-        bad = [k for k in order.tolist() if quality[k] < GOOD and texts[k].casefold() not in known]
-        return tuple(dict.fromkeys(texts[k] for k in bad if any(map(str.isalnum, texts[k]))))[:3]
+        side, errors = self.views[0].hyp, [span for span in self.spans if span.side == "hyp"]
+        order = np.argsort(side.word_quality, kind="stable").tolist()
+        bad = (word for word in map(side.words.__getitem__, order) if word.overlaps(errors))
+        texts = (side.text[word.start : word.end] for word in bad)
+        return tuple(dict.fromkeys(text for text in texts if any(map(str.isalnum, text))))[:3]
+
+    def phrases(self, kind: SpanKind) -> tuple[str, ...]:
+        """What the spans of a kind say, each once: wrong, added or missing."""
+        return tuple(dict.fromkeys(span.text for span in self.spans if span.kind == kind))
+
+    @property
+    def meaning(self) -> str:
+        """A sentence that places the score on its scale; empty where there is none."""
+        from freight.core.scale import find_scale
+
+        scale = find_scale(self.signature, self.column.name)
+        if scale is None or len(self.references) > 1 or not math.isfinite(self.score):
+            return ""
+        return scale.describe(self.score)
 
     def to_dict(self) -> dict[str, Any]:
         """The data as JSON types; a number that is not finite is null, as a hard marginal is."""
         data: dict[str, Any] = to_json(replace(self, views=()))
         data["views"] = [view.to_dict() for view in self.views]
         named = {"additions": [*self.additions], "omissions": [*self.omissions]}
-        return {**data, **named, "spans": to_json(list(self.spans))}
+        placed = {"meaning": self.meaning, "citation": cite(self.signature)}
+        return {**data, **named, **placed, "spans": to_json(list(self.spans))}
 
 
 def to_json(value: Any) -> Any:

@@ -1,7 +1,7 @@
 """An explanation as HTML: a fragment for other pages, or a page of its own, without any script.
 
 `fragment` and `page` fill the templates with a `_Content`: the score and its parts, both texts
-with their errors coloured, unmatched phrases, one Sankey diagram per plan, tables of contributions,
+with their errors coloured and in words, one Sankey diagram per plan, tables of contributions,
 heat maps.
 """
 
@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from freight.core.flags import CriticalDifference
+from freight.core.flags import SIDES, CriticalDifference, SideName
+from freight.core.result import cite
 from freight.data.languages import detect_surely
 from freight.explain.comparison import Comparison
 from freight.explain.explanation import Explanation, Plan, Side, View, plan_for_side
@@ -76,7 +78,9 @@ class _Content:
     base: str
     references: list[tuple[str, str, bool]]
     flags: list[tuple[str, str]]
-    worst: tuple[str, ...]
+    meaning: str
+    summary: list[PhraseLine]
+    citation: str
     signature: str
     views: list[_ViewContent]
     narrow: bool
@@ -100,7 +104,9 @@ def _content(explanation: Explanation, narrow: bool = False) -> _Content:
             (text, number(x), k == explanation.winner) for k, (text, x) in enumerate(references)
         ],
         flags=[_label_flag(flag) for flag in explanation.flags],
-        worst=explanation.worst_words,
+        meaning=explanation.meaning,
+        summary=_summary(explanation),
+        citation=cite(explanation.signature),
         signature=explanation.signature,
         views=[
             _view_content(view, parts[2 * k], parts[2 * k + 1], explanation.spans)
@@ -108,6 +114,16 @@ def _content(explanation: Explanation, narrow: bool = False) -> _Content:
         ],
         narrow=narrow,
     )
+
+
+def _summary(explanation: Explanation) -> list[PhraseLine]:
+    """What the colours show, in words."""
+    lines = (
+        PhraseLine("Worst words", explanation.worst_words, "the errors that are matched worst"),
+        PhraseLine("Added", explanation.phrases("added"), "not in the reference"),
+        PhraseLine("Missing", explanation.phrases("missing"), "not in the hypothesis"),
+    )
+    return [line for line in lines if line.phrases]
 
 
 def _label_flag(flag: str) -> tuple[str, str]:
@@ -144,8 +160,7 @@ class _ViewContent:
     hyp: list[TextPiece]
     ref: list[TextPiece]
     languages: tuple[str, str]
-    additions: UnmatchedPhrases
-    omissions: UnmatchedPhrases
+    unmatched: list[PhraseLine]
     plans: list[_PlanContent]
     costs: list[Grid]
     flows: list[Grid]
@@ -167,8 +182,7 @@ def _view_content(view: View, hyp: float, ref: float, spans: Sequence[ErrorSpan]
         hyp=text_pieces(view.hyp, [span for span in spans if span.side == "hyp"]),
         ref=text_pieces(view.ref, [span for span in spans if span.side == "ref"]),
         languages=(_language(view.hyp.text), _language(view.ref.text)),
-        additions=_unmatched_phrases(view, "hyp"),
-        omissions=_unmatched_phrases(view, "ref"),
+        unmatched=[line for line in map(partial(_unmatched_line, view), SIDES) if line.phrases],
         plans=[
             _PlanContent(
                 plan.name, describe_problem(plan.problem), _quality(view, plan), diagram(view, plan)
@@ -241,12 +255,17 @@ class TextPiece:
 
 
 @dataclass(frozen=True)
-class UnmatchedPhrases:
-    """Phrases without a counterpart, how many more there are, and all of the unmatched mass."""
+class PhraseLine:
+    """Phrases of a text that have something in common: what, and a remark on it."""
 
+    label: str
     phrases: tuple[str, ...]
-    more: int
-    mass: str
+    remark: str
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The first of them."""
+        return self.phrases[:_MOST_PHRASES]
 
 
 def text_pieces(side: Side, spans: Sequence[ErrorSpan]) -> list[TextPiece]:
@@ -268,15 +287,17 @@ def text_pieces(side: Side, spans: Sequence[ErrorSpan]) -> list[TextPiece]:
     return [*pieces, TextPiece(side.text[end:])] if end < len(side.text) else pieces
 
 
-def _unmatched_phrases(view: View, name: str) -> UnmatchedPhrases:
-    side: Side = getattr(view, name)
+def _unmatched_line(view: View, name: SideName) -> PhraseLine:
+    """The phrases of a side whose mass a plan does not match."""
+    side = view.hyp if name == "hyp" else view.ref
     phrases = tuple(dict.fromkeys(side.quote_words(side.unmatched_words)))
     plan = plan_for_side(view.plans, name) if view.plans else None
     if plan is not None and np.isfinite(getattr(plan.problem, name)):
         share = view.matching(name, plan).incomplete  # as in the caption of the plan
     else:
         share = float(np.nansum(side.unmatched_mass))
-    return UnmatchedPhrases(phrases[:_MOST_PHRASES], len(phrases[_MOST_PHRASES:]), percent(share))
+    label = f"Unmatched in the {'hypothesis' if name == 'hyp' else 'reference'}"
+    return PhraseLine(label, phrases, f"{percent(share)} of the mass is unmatched")
 
 
 # Tables of what each unit contributes.

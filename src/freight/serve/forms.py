@@ -9,7 +9,7 @@ from typing import Any, Literal, Never
 
 from freight.errors import InvalidInput
 from freight.metrics import find_metric, json_value
-from freight.metrics.declaration import Menu, Parameter, Served, Slider, shorten
+from freight.metrics.declaration import ByLanguage, Menu, Parameter, Served, Slider, shorten
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,12 @@ class FormField:
             self._refuse(metric, value, f"{slider.least:g} to {slider.most:g}{self._besides}")
         return checked
 
-    def describe(self) -> dict[str, Any]:
-        """What a form shows: the kind, the limits or choices, the default, a sentence."""
+    def describe(self, other_languages: Mapping[str, Any]) -> dict[str, Any]:
+        """What a form shows: the kind, the limits or choices, the default, a sentence.
+
+        `other_languages` are the defaults of the metric for languages other than English.
+        """
+        by_language = self._defaults_by_language(other_languages)
         slider = self.parameter.mark(Slider)
         limits: dict[str, Any] = {}
         if slider is not None:
@@ -61,8 +65,16 @@ class FormField:
             "kind": self.kind,
             **limits,
             "default": json_value(self.parameter.automatic),
+            **({"by_language": by_language} if by_language else {}),
             "optional": self.parameter.is_optional,
         }
+
+    def _defaults_by_language(self, other_languages: Mapping[str, Any]) -> dict[str, Any]:
+        """The defaults for languages by their codes, and for "other" ones."""
+        mark, name = self.parameter.mark(ByLanguage), self.parameter.name
+        if mark is not None:
+            return {**json_value(mark.values), "other": json_value(mark.other)}
+        return {"other": json_value(other_languages[name])} if name in other_languages else {}
 
     def _is_within(self, slider: Slider, value: Any) -> bool:
         if not isinstance(value, (int, float)):

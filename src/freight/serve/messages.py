@@ -297,6 +297,13 @@ class EncodersAnswer(BaseModel):
     encoders: list[EncoderAnswer]
 
 
+_CITATION: str = Field("", description="The signature in short, to be quoted with the score.")
+_MEANING: str = Field(
+    "", description="Where the score stands among those of real texts, where that was measured."
+)
+_NOTE: str = Field("", description="The encoder, if the language of the references chose it.")
+
+
 class FlagAnswer(BaseModel):
     """Why a pair could not be scored normally: on which side, and for which share of its units.
 
@@ -322,7 +329,9 @@ class ExplainAnswer(BaseModel):
     winner: int
     flags: list[FlagAnswer]
     signature: str
-    note: str = Field("", description="The encoder, if the language of the references chose it.")
+    citation: str = _CITATION
+    meaning: str = _MEANING
+    note: str = _NOTE
     id: str | int | None = None
 
 
@@ -338,7 +347,13 @@ class MetricScores(BaseModel):
         description="Per pair; a flag about both texts has no side."
     )
     signature: str
-    note: str = Field("", description="The encoder, if the language of the references chose it.")
+    citation: str = _CITATION
+    meaning: str = _MEANING
+    scale: dict[str, Any] | None = Field(
+        None, description="What the system score in the first column is beside; by `meaning`."
+    )
+    chosen: dict[str, str | None] = Field(description="The encoder, and the language of defaults.")
+    note: str = _NOTE
 
 
 class ScoreAnswer(BaseModel):
@@ -395,8 +410,10 @@ class Json(JSONResponse):
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-def score_answer(result: Result, models: ServedModels, note: str) -> dict[str, Any]:
+def score_answer(result: Result, models: ServedModels, metric: RequestedMetric) -> dict[str, Any]:
     """The scores of one metric as JSON, in the form of `MetricScores`."""
+    meaning, scale = result.meaning, result.scale
+    primary = result.system[result.columns[0].name]
     columns = [{"name": column.name, "higher": column.higher} for column in result.columns]
     return {
         "metric": result.name,
@@ -408,7 +425,10 @@ def score_answer(result: Result, models: ServedModels, note: str) -> dict[str, A
         "references": [int(winner) for winner in result.winners],
         "flags": [[flag.record for flag in flags] for flags in result.flags],
         "signature": models.public_signature(result.signature),
-        **({"note": note} if note else {}),
+        "citation": result.citation,
+        "chosen": metric.choice,
+        **({"meaning": meaning, "scale": scale.record(primary)} if scale and meaning else {}),
+        **({"note": metric.note} if metric.note else {}),
     }
 
 

@@ -58,6 +58,11 @@ class RequestedMetric:
     note: str = field(default="", compare=False)
 
     @property
+    def choice(self) -> dict[str, str | None]:
+        """What the language of the references may have chosen: it has defaults of its own."""
+        return {"encoder": self.encoder, "lang": self.lang}
+
+    @property
     def chosen(self) -> dict[str, Any]:
         """The settings by name."""
         settings: dict[str, Any] = json.loads(self.settings)
@@ -308,6 +313,7 @@ class ServedModels:
     def _describe(self, name: str, about: str) -> dict[str, Any]:
         source = self._sources[name]
         light, fields = _light(source), form_fields(source)
+        others = find_metric(source).other_languages
         if not self._texts and "idf" in fields and not light.needs_fitting:
             del fields["idf"]
         return {
@@ -317,7 +323,7 @@ class ServedModels:
             "encoder": self._encoder(source, None),
             "explained": bool(light.parts),
             "needs_idf_texts": light.needs_fitting and not self._texts,
-            "parameters": [field.describe() for field in fields.values()],
+            "parameters": [field.describe(others) for field in fields.values()],
             "presets": list(presets(source)),
             "adapters": [
                 one.describe(source) for one in self.adapters.values() if one.fits(source)

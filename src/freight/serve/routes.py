@@ -85,7 +85,7 @@ def api_router(models: ServedModels, worker: Worker, limits: Limits) -> APIRoute
         results: Sequence[Result], metrics: Sequence[RequestedMetric]
     ) -> list[dict[str, Any]]:
         both = zip(results, metrics, strict=True)
-        return [score_answer(result, models, metric.note) for result, metric in both]
+        return [score_answer(result, models, metric) for result, metric in both]
 
     @router.get("/metrics", response_class=Json, responses={200: {"model": MetricsAnswer}})
     def get_metrics() -> Response:
@@ -132,7 +132,10 @@ def api_router(models: ServedModels, worker: Worker, limits: Limits) -> APIRoute
         notes = dict.fromkeys(metric.note for metric in metrics if metric.note)
         return Response(
             await asyncio.to_thread(_render_html, public),
-            headers={"Freight-Note": "; ".join(notes)} if notes else None,
+            headers={
+                "Freight-Chosen": json.dumps([metric.choice for metric in metrics]),
+                **({"Freight-Note": "; ".join(notes)} if notes else {}),
+            },
             media_type="text/html",
         )
 

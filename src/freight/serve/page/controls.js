@@ -25,17 +25,34 @@ export class Chooser {
     this.adapter = null;
     this.layer = null;
     this.settings = {};
+    this.chosen = {};
     this.draw();
+  }
+
+  // What the language of the references has chosen, by the last answer: an encoder, and a language with defaults of its own.
+  speak(chosen = {}) {
+    const same = JSON.stringify(chosen) === JSON.stringify(this.chosen);
+    this.chosen = chosen;
+    if (same) return;
+    const focused = this.place.contains(document.activeElement) ? document.activeElement.id : null;
+    this.draw();
+    if (focused) document.getElementById(focused)?.focus();
   }
 
   get metric() {
     return this.metrics.find((one) => one.name === this.name);
   }
 
-  // What can be set of it; an adapter brings defaults of its own along.
+  // What can be set of it; an adapter brings defaults of its own along, and so does a language.
   get parameters() {
     const own = this.metric.adapters.find((one) => one.name === this.adapter)?.settings ?? {};
-    return this.metric.parameters.map((one) => (one.name in own ? { ...one, default: own[one.name] } : one));
+    return this.metric.parameters.map((one) => ({ ...one, default: one.name in own ? own[one.name] : this.spoken(one) }));
+  }
+
+  spoken(one) {
+    const { lang } = this.chosen;
+    if (!lang || lang === "en" || !one.by_language) return one.default;
+    return one.by_language[lang] ?? one.by_language.other;
   }
 
   // The metric as requests name it: only what differs from the metric's own defaults.
@@ -97,9 +114,10 @@ export class Chooser {
   }
 
   source() {
-    const chosen = this.encoder || this.metric.encoder;
     // by default the language of the references may choose another one; what is named is taken
-    const options = [["", `default (${this.metric.encoder})`], ...this.encoders.map((one) => [one.name, one.name])];
+    const usual = this.chosen.lang ? this.chosen.encoder : this.metric.encoder;
+    const chosen = this.encoder || usual;
+    const options = [["", `default (${usual})`], ...this.encoders.map((one) => [one.name, one.name])];
     const encoder = this.list("encoder", "Encoder", options, this.encoder ?? "", (name) => {
       this.encoder = name || null;
       this.layer = null;

@@ -245,15 +245,24 @@ async function show(pair, signal) {
     const html = await answer.text();
     if (signal.aborted) return;
     state.note = answer.headers.get("Freight-Note");
+    speak(JSON.parse(answer.headers.get("Freight-Chosen")));
     replace(html);
     return;
   }
   const pairs = [pair, ...(other.hyp ? [{ ...pair, hyp: other.hyp }] : [])];
   const metrics = [state.one.request, ...(other.metric ? [other.metric] : [])];
-  const answer = await (await send("api/score", { pairs, metrics }, signal)).json();
+  const answers = await Promise.all(pairs.map(async (one) => (await send("api/score", { pairs: [one], metrics }, signal)).json()));
   if (signal.aborted) return;
-  state.note = [...new Set(answer.metrics.map((one) => one.note).filter(Boolean))].join("; ");
-  the("result").replaceChildren(scoreCards(answer, pairs));
+  const [{ metrics: scored }] = answers;
+  state.note = [...new Set(scored.map((one) => one.note).filter(Boolean))].join("; ");
+  speak(scored.map((one) => one.chosen));
+  the("result").replaceChildren(scoreCards(answers));
+}
+
+// Show the defaults of the language that the references are in.
+function speak([one, other]) {
+  state.one.speak(one);
+  if (comparison() === "metric") state.other.speak(other);
 }
 
 // The scores in a few words, for screen readers.
@@ -272,11 +281,13 @@ function replace(html) {
   if (before.length === after.length) after.forEach((one, k) => { one.open = before[k]; });
 }
 
-function scoreCards(answer, pairs) {
-  const cards = answer.metrics.flatMap((one) => pairs.map((pair, k) => make("div", {},
-    make("h3", {}, pairs.length > 1 ? `${one.metric}, hypothesis ${k + 1}` : one.metric),
-    ...one.columns.map((column) => make("p", {}, make("b", {}, number(one.scores[column.name][k])), ` ${column.name}, ${column.higher ? "higher" : "lower"} is better`)),
-    ...one.flags[k].map((flag) => make("p", { class: "flags" }, flagText(flag))))));
+function scoreCards(answers) {
+  const cards = answers[0].metrics.flatMap((_, m) => answers.map(({ metrics: { [m]: one } }, k) => make("div", {},
+    make("h3", {}, answers.length > 1 ? `${one.metric}, hypothesis ${k + 1}` : one.metric),
+    ...one.columns.map((column) => make("p", {}, make("b", {}, number(one.scores[column.name][0])), ` ${column.name}, ${column.higher ? "higher" : "lower"} is better`)),
+    ...(one.meaning ? [make("p", { class: "hint" }, one.meaning)] : []),
+    ...one.flags[0].map((flag) => make("p", { class: "flags" }, flagText(flag))),
+    make("p", { class: "hint" }, "Cite as ", make("code", {}, one.citation)))));
   return make("div", { class: "plain" }, ...cards);
 }
 

@@ -59,10 +59,17 @@ export class ScoreTable {
         ...(count ? [make("label", { class: "only" }, box, `Flagged only (${count.toLocaleString("en")})`)] : []),
         make("button", { type: "button", class: "quiet close", onclick: this.close }, "Close")),
       ...[...new Set(this.answer.metrics.map((one) => one.note).filter(Boolean))].map((note) => make("p", { class: "hint" }, note)),
+      ...this.answer.metrics.flatMap((one) => this.about(one)),
       ...this.systemMeans(),
       make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Scores" }, table),
       this.pager);
     this.drawRows();
+  }
+
+  // Where the mean stands among scores of real texts, where it is that of one system; and how to cite it.
+  about(one) {
+    const meaning = one.meaning && this.systems.length < 2 ? [`${one.metric} ${one.columns[0].name} ${one.meaning}`, make("br")] : [];
+    return [make("p", { class: "hint" }, ...meaning, "Cite as ", make("code", {}, one.citation))];
   }
 
   save(ending, write) {
