@@ -112,6 +112,20 @@ def test_systems_are_compared(
     assert 0 < systems["hyp"]["p"]["far"] <= 1
 
 
+@pytest.mark.parametrize(("lines", "title"), [(1, "1 segment"), (2, "2 segments")])
+def test_the_title_of_the_table_counts_segments(
+    lines: int,
+    title: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("hyp.txt", "ref.txt"):
+        (tmp_path / name).write_text("a b\n" * lines, encoding="utf-8")
+    assert run(monkeypatch, tmp_path, "score", "hyp.txt", "ref.txt", "-m", "chrf") == 0
+    assert capsys.readouterr().out.splitlines()[0].strip() == title
+
+
 def test_flags_are_counted_by_segment_and_name_their_side(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -171,7 +171,7 @@ class ScoreSummary:
         """How much was scored."""
         if self._origins is not None and self._several:
             return self._origins.extent
-        return f"{self._count} segments"
+        return f"{self._count} segment{'s' * (self._count != 1)}"
 
     def _systems_table(self) -> Table:
         """By column, the systems from best to worst, each tested against the next."""

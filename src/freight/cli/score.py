@@ -415,7 +415,9 @@ def score_into_folder(
             except (KeyboardInterrupt, SystemExit) as stop:
                 _print_how_to_resume(run.path)
                 raise typer.Exit(getattr(stop, "code", 130)) from None
-    extent = f"{done.segments} segments" if origins is None else f"{origins.extent}, together"
+    extent = f"{done.segments} segment{'s' * (done.segments != 1)}"
+    if origins is not None:
+        extent = f"{origins.extent}, together"
     _show_run(requested, done, extent, printing)
     systems = {"": [one.system for one in done.outcomes]}
     _stop_if_missed(missed_thresholds(thresholds, requested, systems))
