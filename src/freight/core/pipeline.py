@@ -140,13 +140,11 @@ def score_chunks(
     progress_of: Callable[[Chunk], Progress],
 ) -> Iterator[tuple[Chunk, list[PairScores]]]:
     """Each chunk with its scores and flags by each metric."""
-    gpus = [device for device in map(device_of, encoders_of(metrics)) if device.type == "cuda"]
+    gpus = [d for d in dict.fromkeys(map(device_of, encoders_of(metrics))) if d.type == "cuda"]
     if gpus:
         from freight.core.overlap import overlapped_chunks
 
-        yield from overlapped_chunks(
-            metrics, segments, size, progress_of, list(dict.fromkeys(gpus))
-        )
+        yield from overlapped_chunks(metrics, segments, size, progress_of, gpus)
         return
     for chunk in chunks(segments, size):
         yield chunk, score_chunk(metrics, chunk, progress_of(chunk))
@@ -218,20 +216,16 @@ def chunks(
         characters += len(hyp)
         count += 1
         if len(owner) >= times * size.pairs or characters >= times * size.characters:
-            yield _chunk(place, index, owner)
+            yield Chunk(list(place), np.array(index).reshape(-1, 2), np.array(owner))
             place, index, owner, characters, count = {}, [], [], 0, 0
             times = min(2 * times, growth)
     if owner:
-        yield _chunk(place, index, owner)
+        yield Chunk(list(place), np.array(index).reshape(-1, 2), np.array(owner))
 
 
 def compose(text: str) -> str:
     """The text in Unicode's form NFC, in which it is scored: a letter and its marks are one."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)
-
-
-def _chunk(place: dict[str, int], index: list[int], owner: list[int]) -> Chunk:
-    return Chunk(list(place), np.array(index).reshape(-1, 2), np.array(owner))
 
 
 def score_chunk(
@@ -257,6 +251,11 @@ class Encoded(NamedTuple):
         """The cloud of each metric that shares it, by the metric's number."""
         for k in self.sharing:
             yield k, self.cloud.at([self.layers.index(layer) for layer in metrics[k].layers])
+
+    def language_flags(self, metrics: Sequence[Metric], index: Array) -> dict[int, Flags]:
+        """Those of the languages of an index (pair, 2) of texts, the same for all that share it."""
+        known = languages_of(metrics[self.sharing[0]].encoder)
+        return dict(pair_flags(self.cloud.texts, index, known))
 
 
 def encode_chunk(
@@ -284,9 +283,10 @@ def score_encoded(
     """Scores and flags by each metric, from what the encoders made of the chunk's texts."""
     results = [PairScores({}, [])] * len(metrics)
     for one in encoded:
+        spoken = one.language_flags(metrics, chunk.index)
         for k, cloud in one.clouds(metrics):
             costs = compute_costs(metrics[k], *weigh(metrics[k], cloud), chunk.index)
-            flagged = add_text_flags(metrics[k], costs, cloud, chunk.index)
+            flagged = add_text_flags(metrics[k], costs, cloud, chunk.index, spoken)
             results[k] = read_scores(metrics[k], flagged)
     return results
 
@@ -417,18 +417,19 @@ def solve_pairs(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]
     return plans
 
 
-def add_text_flags(metric: Metric, costs: PairCosts, cloud: Cloud, index: Array) -> PairCosts:
-    """Add the flags of a pair's texts and of their languages.
+def add_text_flags(
+    metric: Metric, costs: PairCosts, cloud: Cloud, index: Array, spoken: Mapping[int, Flags]
+) -> PairCosts:
+    """Add the flags of a pair's texts, and by pair those of their languages, `spoken`.
 
     A hypothesis in another language than its reference has nothing in common with it, whatever an
     encoder of many languages makes of them, unless the metric is to compare languages.
     """
     from freight.core.costs import separated
 
-    flags = cloud.flags
-    every = _add_flags(costs.flags, index, flags, flags)
+    every = _add_flags(costs.flags, index, cloud.flags, cloud.flags)
     other = np.zeros(len(index), bool)
-    for k, raised in pair_flags(cloud.texts, index, languages_of(metric.encoder)):
+    for k, raised in spoken.items():
         every[k] |= raised
         other[k] = any(flag.kind == FlagKind.OTHER_LANGUAGE for flag in raised)
     if metric.cross_lingual or not other.any():

@@ -156,14 +156,17 @@ class _ScoredPart(NamedTuple):
 
 def _score_parts(scorer: PipelineScorer, chunk: Chunk) -> list[_ScoredPart]:
     parts = {}
-    encoded = encode_chunk(scorer.parts, chunk, {})
-    for k, cloud in (each for one in encoded for each in one.clouds(scorer.parts)):
-        metric, index = scorer.parts[k], chunk.index
-        measures = weigh(metric, cloud)
-        costs = add_text_flags(metric, compute_costs(metric, *measures, index), cloud, index)
-        batches = list(costs.batches)
-        scored = read_scores(metric, replace(costs, batches=batches))
-        parts[k] = _ScoredPart(metric, metric.units(cloud), measures, batches, index, scored)
+    index = chunk.index
+    for encoded in encode_chunk(scorer.parts, chunk, {}):
+        spoken = encoded.language_flags(scorer.parts, index)
+        for k, cloud in encoded.clouds(scorer.parts):
+            metric = scorer.parts[k]
+            measures = weigh(metric, cloud)
+            costs = compute_costs(metric, *measures, index)
+            costs = add_text_flags(metric, costs, cloud, index, spoken)
+            batches = list(costs.batches)
+            scored = read_scores(metric, replace(costs, batches=batches))
+            parts[k] = _ScoredPart(metric, metric.units(cloud), measures, batches, index, scored)
     return [parts[k] for k in sorted(parts)]
 
 
