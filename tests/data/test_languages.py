@@ -3,6 +3,7 @@
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,6 +61,23 @@ TEXTS = {
 @pytest.mark.parametrize("lang", TEXTS)
 def test_the_language_of_one_sentence(lang: str) -> None:
     assert detect([TEXTS[lang]]) == lang
+
+
+@pytest.mark.parametrize(
+    ("text", "lang"),
+    [
+        ("他昨天看了 Game of Thrones 的最后一集，觉得很无聊。", "zh"),
+        ("修改《1983年人民代表法》(Representation of the People Act 1983) 的条款。", "zh"),
+        ("昨日 Game of Thrones を見ましたが、とても退屈でした。", "ja"),
+        ("Вчера он смотрел The Lord of the Rings и остался недоволен фильмом.", "ru"),
+        ("The “naïve” café in Zürich was – as he said – not open on the 1st.", "en"),
+    ],
+)
+def test_an_english_title_does_not_make_a_text_english(text: str, lang: str) -> None:
+    known = frozenset({"en"})
+    assert detect_surely([text]) == lang
+    unread = any(flags for _, flags in pair_flags([text], np.zeros((1, 2), int), known))
+    assert unread == (lang != "en")
 
 
 def test_what_has_no_language() -> None:
@@ -491,3 +509,20 @@ def test_unrelated_texts_of_a_language_score_low(lang: str) -> None:
     result = freight.load("freight", lang=lang).score(hyps, refs)
     assert np.median(result["score"]) < 0.35
     assert not any(result.flags)
+
+
+def test_metrics_that_share_an_encoder_look_at_languages_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[int] = []
+
+    def counted(*given: Any) -> Any:
+        looked.append(len(given[1]))
+        return pair_flags(*given)
+
+    monkeypatch.setattr("freight.core.pipeline.pair_flags", counted)
+    metrics = [freight.load(name, encoder="hashed") for name in ("emd", "lazy-emd", "bert-score")]
+    hyp, ref = "Das Gesetz war zu dieser Zeit nicht in Kraft.", "The law was not in force then."
+    results = freight.score_together(metrics, [hyp, ref], [ref, ref])
+    assert looked == [2]
+    assert [len(result.flags[0]) for result in results] == [1, 1, 1]

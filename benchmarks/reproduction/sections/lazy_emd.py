@@ -104,8 +104,8 @@ def _wmt18(store: Store) -> Iterator[str]:
         "and (.009,.95) for Czech. The four pairs at hand:"
     )
     yield side_by_side(_lines(store), DARR, paper=paper)
-    yield beside_published({row: values["en-cs"] for row, values in paper.rows.items()})
-    yield "The other ten pairs, published alone:"
+    yield beside_published(paper.rows)
+    yield "What is published for the ten pairs besides the first four:"
     others = [pair for pair in paper.columns if pair not in DARR]
     yield side_by_side(printed_lines(paper).values(), others, paper=paper)
     for encoder in store.encoders:

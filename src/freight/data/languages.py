@@ -104,6 +104,8 @@ _ENGLISH_WORDS = frozenset(
     )
 )
 _ENGLISH_SHARE = 0.1
+_LATIN_BYTES = 1.25
+"""Bytes of UTF-8 a character: a letter with a mark has two, Cyrillic about 1.8, Chinese 3."""
 _FEW_WORDS, _SHARED = 3, 0.15
 """Two texts are in one language if of more words than these such a share is in both."""
 
@@ -148,7 +150,7 @@ def detect_surely(texts: Iterable[str], sample: int = 500) -> str | None:
     English texts are known by their most frequent words, without loading anything.
     """
     document = "\n".join(islice(texts, sample))
-    return ENGLISH if _is_english(document.lower().split()) else _sure_language(document)
+    return ENGLISH if _is_english(document) else _sure_language(document)
 
 
 def differs(hyp: str, ref: str) -> bool:
@@ -178,6 +180,7 @@ def pair_flags(
     frequent ones, are passed over at the speed of compiled code.
     """
     english, words, shared = compare_words(texts, _ENGLISH_WORDS, index)
+    english = np.where(list(map(_is_latin, texts)), english, 0.0)
     both = (english > _ENGLISH_SHARE)[index].all(axis=1)
     unlike = ~(both | ((words > _FEW_WORDS) & (shared > _SHARED * words)))
     unread = np.zeros(len(texts), bool)
@@ -201,7 +204,7 @@ def _differs(hyp: str, ref: str) -> bool:
     words = set(both[0])
     shared = sum(word.isalpha() for word in words.intersection(both[1]))
     alike = hyp == ref or (len(words) > _FEW_WORDS and shared > _SHARED * len(words))
-    if alike or all(map(_is_english, both)):
+    if alike or (_is_english(hyp) and _is_english(ref)):
         return False
     one, other = _sure_language(hyp), _sure_language(ref)
     if one is None or other is None or one == other:
@@ -210,9 +213,16 @@ def _differs(hyp: str, ref: str) -> bool:
     return max(doubts) < _EXCLUDED
 
 
-def _is_english(words: Sequence[str]) -> bool:
-    """Whether there are enough of its most frequent words, of texts in lower case."""
-    return sum(map(_ENGLISH_WORDS.__contains__, words)) > _ENGLISH_SHARE * len(words)
+def _is_english(text: str) -> bool:
+    """Whether it has enough of the most frequent English words."""
+    words = text.lower().split()
+    share = sum(map(_ENGLISH_WORDS.__contains__, words)) > _ENGLISH_SHARE * len(words)
+    return share and _is_latin(text)
+
+
+def _is_latin(text: str) -> bool:
+    """Whether nearly all characters could be English: a title is no word among Chinese ones."""
+    return text.isascii() or len(text.encode("utf-8", "replace")) < _LATIN_BYTES * len(text)
 
 
 @lru_cache(maxsize=2**15)
