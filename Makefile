@@ -83,7 +83,7 @@ harnesses: .venv/ready-dev
 	echo $(CURDIR)/.venv/lib/python*/site-packages > $$(echo build/harnesses/python/lib/python*/site-packages)/beside.pth
 	build/harnesses/python/bin/pip install --quiet deepeval inspect-ai
 	npm install --silent --no-audit --no-fund --prefix build/harnesses/node promptfoo
-	PYTHONPATH=src:tests PROMPTFOO=build/harnesses/node/node_modules/.bin/promptfoo \
+	PYTHONPATH=$(CURDIR)/src:$(CURDIR)/tests PROMPTFOO=$(CURDIR)/build/harnesses/node/node_modules/.bin/promptfoo \
 		build/harnesses/python/bin/python -m pytest -q -W ignore tests/interop/test_harnesses.py
 
 minimum newest: .venv/ready-dev

@@ -230,3 +230,19 @@ def test_a_gate_names_the_systems_and_the_segments(
     bound = f"{worse['score'][lowest] + 0.01}"
     assert run(monkeypatch, *arguments, "--fail-under-segment", bound) == 3
     assert f"in 1 of {2 * len(REFS)}: worse {lowest + 1}" in capsys.readouterr().err
+
+
+def test_names_and_intervals_are_whole_at_80_columns(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "systems/a-transformer-of-2018.txt").write_text("\n".join(HYPS) + "\n")
+    monkeypatch.setenv("COLUMNS", "80")
+    systems = [*SYSTEMS, "systems/a-transformer-of-2018.txt"]
+    assert run(monkeypatch, "compare", "ref.txt", *systems, "-m", "chrf", "-o", "page.html") == 0
+    shown = capsys.readouterr().out
+    table = [line for line in shown.splitlines() if line.startswith("│")]
+    assert max(map(len, table)) <= 80
+    assert "│ chrf score↑ " in table[0]
+    assert any("a-transformer-of-2018 " in line and " – " in line for line in table)
+    assert "…" not in "".join(table)
+    assert shown.count("differs") == shown.count("differs (") > 0, "a page adds no second count"

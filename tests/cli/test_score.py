@@ -3,6 +3,8 @@
 import csv
 import gzip
 import json
+import re
+import shlex
 import subprocess
 import sys
 import warnings
@@ -15,6 +17,7 @@ from typer.testing import CliRunner
 import freight
 from freight.cli import app, main
 from freight.errors import UntunedLayer
+from sharing import need_encoder
 
 HYPS, REFS = ["the cat sat", "", "a dog 🦖"], ["a cat sat down", "", "the dog"]
 
@@ -518,3 +521,24 @@ def test_a_run_into_a_folder_has_a_gate(
     assert run(monkeypatch, files, *run_into, "--fail-under", "90") == 3
     assert "failed: chrf:score is" in capsys.readouterr().err
     assert run(monkeypatch, files, *run_into, "--fail-under-segment", "90") == 1
+
+
+def test_the_workflow_fails_when_it_should(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command of the workflow among the examples, on good, bad and partly bad outputs."""
+    need_encoder("embedded")
+    examples = Path(__file__).parents[2] / "examples"
+    workflow = (examples / "quality.yml").read_text().replace("\\\n", " ")
+    (command,) = re.findall(r"bin/freight (score .*)", workflow)
+    good = (examples / "hyp.txt").read_text().splitlines()
+    (tmp_path / "references.txt").write_text((examples / "ref.txt").read_text())
+    for outputs, status in (
+        (good, 0),
+        (["Something else entirely."] * len(good), 3),
+        ([*good[:2], "qwerty", *good[3:]], 3),
+    ):
+        (tmp_path / "outputs.txt").write_text("\n".join(outputs) + "\n")
+        assert run(monkeypatch, tmp_path, *shlex.split(command)) == status
+        assert ("freight: failed: " in capsys.readouterr().err) == (status == 3)
+        assert (tmp_path / "report.html").is_file()

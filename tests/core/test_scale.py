@@ -9,7 +9,7 @@ import pytest
 
 import freight
 import scale
-from freight.core.scale import Scale, find_scale, scale_key, shuffle_references
+from freight.core.scale import AgreementRate, Scale, find_scale, scale_key, shuffle_references
 
 ROOT = Path(__file__).parents[2]
 SCALES = json.loads(files("freight.core").joinpath("scale.json").read_text("utf-8"))["scales"]
@@ -63,6 +63,7 @@ def test_agreement_grows_with_difference_and_segments() -> None:
     assert MADE.agree(float("nan"), 300) is None
     assert str(small) == "59–80 %"
     assert str(MADE.agree(1.0, 300)) == "> 99 %"
+    assert str(AgreementRate(0.99, 0.987, 0.999)) == "99 %"
 
 
 def test_a_scale_is_for_its_settings_alone() -> None:

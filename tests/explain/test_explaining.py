@@ -337,3 +337,31 @@ def test_a_plan_that_did_not_converge_is_shown_and_flagged(monkeypatch: Any) -> 
     assert math.isnan(found.base)
     assert found.views[0].plans[0].flow.sum() == pytest.approx(1.0)
     assert found.to_dict()["base"] is None
+
+
+def test_where_a_score_stands() -> None:
+    embedded = freight.load("freight")
+    explained = embedded.explain("The boy in a coat.", "The young man in a slicker.")
+    result = embedded.score(["The boy in a coat."], ["The young man in a slicker."])
+    assert explained.meaning == result.meaning != ""
+    assert explained.to_dict()["citation"] == result.citation
+    assert embedded.explain("A boy.", ["A boy.", "A man."]).meaning == ""
+    assert embedded.explain("", "").meaning == ""
+    assert freight.load("freight", encoder="hashed").explain("A boy.", "A man.").meaning == ""
+
+
+def test_the_summary_says_what_the_marks_show() -> None:
+    pairs = [
+        ("The boy took 10 mg, whistling loudly.", "The young man took 100 mg in a slicker."),
+        ("She bought apples and plums.", "Yesterday she bought apples, pears and plums."),
+    ]
+    for name in ("freight", "lazy-emd", "emd", "bert-score"):
+        for hyp, ref in pairs:
+            explained = freight.load(name).explain(hyp, ref)
+            marked = dict.fromkeys(("hyp", "ref"), "")
+            for span in explained.spans:
+                marked[span.side] += f" {span.text}"
+            assert all(word in marked["hyp"] for word in explained.worst_words), name
+            assert bool(explained.worst_words) == bool(marked["hyp"].strip()), name
+            assert all(phrase in marked["hyp"] for phrase in explained.phrases("added")), name
+            assert " ".join(explained.phrases("missing")) == marked["ref"].strip(), name

@@ -128,23 +128,31 @@ def compare_command(
     )
 
 
+def systems_table(title: str) -> Table:
+    """A table of systems that are to be added; their names and intervals stay on one line."""
+    table = Table(title=title)
+    table.add_column("system", no_wrap=True)
+    for name in ("score", "95 % interval", "p against next", "people agree"):
+        table.add_column(name, justify="right", no_wrap=name == "95 % interval")
+    return table
+
+
 def add_systems(
     table: Table,
-    names: tuple[str, str],
+    heading: str,
     ranking: "SystemRanking",
     agree: "Callable[[int, int], AgreementRate | None]",
     number: Callable[[float], str],
 ) -> None:
     """Add the systems from best to worst, each beside the next: its p-value, and people's view."""
+    table.add_row(Text(heading, "bold"))
     for rank, system in enumerate(ranking.order):
         score = ranking.scores[system]
         following = ranking.order[rank + 1 : rank + 2]
         p = "".join(f"{ranking.p_values[system, other]:.3f}" for other in following)
         people = "".join(str(agree(system, other) or "") for other in following)
-        label = names if rank == 0 else ("", "")
         interval = f"{number(score.low)} – {number(score.high)}"
-        shown = Text(ranking.names[system])
-        table.add_row(*label, shown, number(score.value), interval, p, people)
+        table.add_row(Text(ranking.names[system]), number(score.value), interval, p, people)
 
 
 def ranking_record(

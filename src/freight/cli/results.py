@@ -31,11 +31,11 @@ from freight.cli.sacrebleu import (
     lines_table,
     score_lines,
 )
+from freight.core.flags import CRITICAL, CriticalDifference, differences_among
 from freight.data.wmt import COLUMNS, WmtTask, reference_names, write_scores
 from freight.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from freight.core.flags import CriticalDifference
     from freight.core.result import Column, Result
     from freight.core.scale import AgreementRate, Scale
     from freight.core.scorers import PipelineScorer
@@ -82,7 +82,6 @@ class ScoreSummary:
 
     def add(self, results: "Sequence[Result]") -> None:
         """Add the results of the next chunk, one per metric."""
-        from freight.core.flags import differences_among
         from freight.core.result import count_segments
 
         self._has_one_reference &= not any(result.winners.any() for result in results)
@@ -175,19 +174,17 @@ class ScoreSummary:
 
     def _systems_table(self) -> Table:
         """By column, the systems from best to worst, each tested against the next."""
-        from freight.cli.compare import add_systems
+        from freight.cli.compare import add_systems, systems_table
 
-        table = Table("metric", "column", "system", title=self._extent)
-        for name in ("score", "95 % interval", "p against next", "people agree"):
-            table.add_column(name, justify="right")
+        table = systems_table(self._extent)
         for k, (one, rankings) in enumerate(zip(self._requested, self.rankings, strict=True)):
             for ranking in rankings:
-                names = one.metric.name, ranking.column + _arrows(one)[ranking.column]
+                heading = f"{one.metric.name} {ranking.column}{_arrows(one)[ranking.column]}"
                 agree = partial(self._agreement, k, ranking)
-                add_systems(table, names, ranking, agree, self._presentation.number)
+                add_systems(table, heading, ranking, agree, self._presentation.number)
                 if self.baseline:
                     chance = self._presentation.number(self.baseline[k].system[ranking.column])
-                    table.add_row("", "", Text(SHUFFLED, "dim"), chance)
+                    table.add_row(Text(SHUFFLED, "dim"), chance)
                 table.add_section()
         if not any(map(str, table.columns[-1].cells)):  # nothing is known of people
             table.columns.pop()
@@ -208,8 +205,7 @@ class ScoreSummary:
         for k, one in enumerate(self._requested):
             for name, scale in islice(self._scales(k).items(), 1):
                 placed = scale.describe(self._system_scores(k)[name], self._count)
-                line = f"{one.metric.name} {name} {placed}"
-                Console().print(line, highlight=False, soft_wrap=True)
+                _print_note(f"{one.metric.name} {name} {placed}")
 
     def _scales(self, k: int) -> "dict[str, Scale]":
         """The scales of the columns of a single system, with one reference."""
@@ -322,16 +318,20 @@ def print_notes(
     presentation: Presentation,
 ) -> None:
     """Print how many segments have each flag, on which side, and the signatures to cite."""
-    console = Console()
     for one, counts in zip(requested, flags, strict=True):
-        for flag, times in counts.items():
-            line = f"{one.metric.name}: {times} of {count} segments: {flag}"
-            console.print(line, style="yellow", highlight=False)
+        for flag in [flag for flag in counts if flag not in CRITICAL]:  # which have a line below
+            _print_note(f"{one.metric.name}: {counts[flag]} of {count} segments: {flag}", "yellow")
     for signature in map(presentation.cited, signatures):
-        console.print(Text(signature, "dim"), soft_wrap=True)
+        Console().print(Text(signature, "dim"), soft_wrap=True)
 
 
-def print_critical_note(corpus: "Corpus", most: int = 5000) -> None:
+def _print_note(line: str, style: str = "") -> None:
+    """Print a line, broken between words at a terminal alone."""
+    console = Console()
+    console.print(line, style=style, highlight=False, soft_wrap=not console.is_terminal)
+
+
+def print_critical_note(corpus: "Corpus", are_listed: bool, most: int = 5000) -> None:
     """Print how many of the first segments have critical differences, which no score shows."""
     from freight.core.critical import critical_differences
 
@@ -343,9 +343,9 @@ def print_critical_note(corpus: "Corpus", most: int = 5000) -> None:
     kinds = Counter(kind for one in every for kind in one)
     listed = ", ".join(f"{kind} ({times})" for kind, times in kinds.most_common())
     first = "the first " if len(corpus) > most else ""
-    count = sum(map(bool, every))
-    line = f"critical differences in {count} of {first}{len(every)} segments: {listed}; --critical"
-    Console().print(f"{line} lists them", style="yellow", highlight=False)
+    more = "" if are_listed else "; --critical lists them"
+    where = f"{sum(map(bool, every))} of {first}{len(every)} segments"
+    _print_note(f"critical differences in {where}: {listed}{more}", "yellow")
 
 
 def _arrows(one: SelectedMetric) -> dict[str, str]:

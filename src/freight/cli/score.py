@@ -304,9 +304,8 @@ def score_files(
             summary.print_json(watch.laps)
         else:
             summary.show()
-            if not presentation.primary_only and not presentation.critical:
-                print_critical_note(corpus)
             if not presentation.primary_only:
+                print_critical_note(corpus, presentation.critical)
                 summary.print_meaning()
             for path in () if presentation.primary_only else written:
                 typer.echo(f"written: {path}")

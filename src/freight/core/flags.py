@@ -37,6 +37,10 @@ class FlagKind(StrEnum):
     REPEATED = "repeated"
 
 
+CRITICAL = frozenset(list(FlagKind)[-6:])
+"""The kinds of what differs critically."""
+
+
 class Flag(str):
     """A flag of a segment: its kind, the side it is about, and which share of that side's units.
 

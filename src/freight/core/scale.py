@@ -46,8 +46,8 @@ class AgreementRate(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        low, high = round(100 * self.low), round(100 * self.high)
-        return "> 99 %" if low > 99 else f"{low}–{min(high, 99)} %"
+        low, high = round(100 * self.low), min(round(100 * self.high), 99)
+        return "> 99 %" if low > 99 else f"{low} %" if low == high else f"{low}–{high} %"
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _frozen(column: dict[str, Any]) -> dict[str, Any]:
 
 def _share(share: float) -> str:
     percent = round(100 * share)
-    return "less than 1 %" if percent == 0 else f"{min(percent, 99)} %"
+    return "almost none" if percent == 0 else f"{min(percent, 99)} %"
 
 
 def _number(value: float) -> str:

@@ -403,9 +403,8 @@ class Explanation(Drawable):
         from freight.core.scale import find_scale
 
         scale = find_scale(self.signature, self.column.name)
-        if scale is None or len(self.references) > 1 or not math.isfinite(self.score):
-            return ""
-        return scale.describe(self.score)
+        is_one = len(self.references) == 1 and bool(self.views)  # the best of several is higher
+        return scale.describe(self.score) if scale and is_one and math.isfinite(self.score) else ""
 
     def to_dict(self) -> dict[str, Any]:
         """The data as JSON types; a number that is not finite is null, as a hard marginal is."""

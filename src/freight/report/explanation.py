@@ -136,7 +136,7 @@ def _meter(explanation: Explanation) -> _Meter | None:
     filled = (explanation.scores[explanation.column.name] - worst) / (perfect - worst or 1.0)
     if not np.isfinite(filled) or not np.isfinite(worst):
         return None
-    return _Meter(f"{100 * np.clip(filled, 0, 1):.1f}", f"{worst:g}", f"{perfect:g}")
+    return _Meter(f"{100 * np.clip(filled, 0, 1):.1f}", f"{worst:.3g}", f"{perfect:.3g}")
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ export class ScoreTable {
   // Where the mean stands among scores of real texts, where it is that of one system; and how to cite it.
   about(one) {
     const meaning = one.meaning && this.systems.length < 2 ? [`${one.metric} ${one.columns[0].name} ${one.meaning}`, make("br")] : [];
-    return [make("p", { class: "hint" }, ...meaning, "Cite as ", make("code", {}, one.citation))];
+    return [make("p", { class: "hint about-scores" }, ...meaning, "Cite as ", make("code", {}, one.citation))];
   }
 
   save(ending, write) {
