@@ -107,6 +107,18 @@ def test_scores_of_several_references_have_no_scale() -> None:
     assert two.meaning == ""
 
 
+@pytest.mark.filterwarnings("ignore::freight.errors.UnreadLanguage")
+def test_scores_of_texts_that_the_encoder_does_not_read_have_no_scale() -> None:
+    metric = freight.load("freight")
+    english = "The new bridge will not open before winter, the minister said."
+    german = "Der Minister sagte, dass die neue Brücke nicht vor dem Winter eröffnet wird."
+    assert metric.score([english], [english]).meaning
+    assert not metric.score([german], [german]).meaning
+    assert not metric.explain(german, german).meaning
+    assert metric.explain(english, english).meaning
+    assert metric.score([english] * 10 + [german], [english] * 10 + [german]).meaning
+
+
 def test_the_scales_are_those_of_metrics_that_there_are() -> None:
     content = json.loads(files("freight.core").joinpath("scale.json").read_text("utf-8"))
     assert content["percentiles"] == sorted(content["percentiles"])

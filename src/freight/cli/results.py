@@ -74,7 +74,7 @@ class ScoreSummary:
         self._count = 0
         self._unknown = [0.0] * len(requested)
         self._differences: list[tuple[int, CriticalDifference]] = []
-        self._has_one_reference = True
+        self._fits_scale = True
         self.baseline: Sequence[Result] = ()
 
     def __len__(self) -> int:
@@ -84,7 +84,7 @@ class ScoreSummary:
         """Add the results of the next chunk, one per metric."""
         from freight.core.result import count_segments
 
-        self._has_one_reference &= not any(result.winners.any() for result in results)
+        self._fits_scale &= all(result.fits_scale for result in results)
         for k, result in enumerate(results):
             self._tallies[k] = self._tallies[k] + result.tally
             self._flags[k].update(count_segments(result.flags))
@@ -196,7 +196,7 @@ class ScoreSummary:
         """How often people prefer the better of two systems that differ so much."""
         from freight.core.scale import find_scale
 
-        scale = find_scale(self._signatures[k], ranking.column) if self._has_one_reference else None
+        scale = find_scale(self._signatures[k], ranking.column) if self._fits_scale else None
         difference = ranking.scores[one].value - ranking.scores[other].value
         return scale.agree(difference, int(ranking.common[one, other])) if scale else None
 
@@ -208,10 +208,10 @@ class ScoreSummary:
                 _print_note(f"{one.metric.name} {name} {placed}")
 
     def _scales(self, k: int) -> "dict[str, Scale]":
-        """The scales of the columns of a single system, with one reference."""
+        """The scales of the columns of a single system, where these can be used."""
         from freight.core.scale import find_scale
 
-        if self._several or not self._has_one_reference:
+        if self._several or not self._fits_scale:
             return {}
         scores = self._system_scores(k)
         scales = {name: find_scale(self._signatures[k], name) for name in scores}

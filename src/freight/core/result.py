@@ -28,6 +28,10 @@ REFERENCES = ("best", "each", "mean")
 """The rules by which several references become one score."""
 
 
+_MOST_UNREAD = 0.1
+"""The share of references in an unread language up to which scores are placed on a scale."""
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of scores: which way is better, what identical texts get, and the range.
@@ -165,6 +169,13 @@ class Result:
         caption = f"<caption>{escape(self.name)}: {len(self)} segments{noted}</caption>"
         meaning = f"<p>{escape(self.meaning)}</p>" if self.meaning else ""
         return f"<table>{caption}{rows}</table>{meaning}<p><code>{escape(self.citation)}</code></p>"
+
+    @property
+    def fits_scale(self) -> bool:
+        """Whether a scale can place it: one reference each, in languages the encoder reads."""
+        kinds = [{flag.kind for flag in one} for one in self.flags]
+        unread = sum(FlagKind.UNREAD_LANGUAGE in one for one in kinds)
+        return not (self.winners > 0).any() and unread <= _MOST_UNREAD * len(self)
 
     @property
     def scale(self) -> Scale | None:

@@ -115,8 +115,8 @@ class Scale:
 
 def scale_of(result: Result, column: str | None = None) -> Scale | None:
     """The scale of a result's column, by default the primary one; None where there is none."""
-    if len(result.winners) and result.winners.max() > 0:
-        return None  # several references score higher than one
+    if not result.fits_scale:  # the best of several references scores higher than one
+        return None
     return find_scale(result.signature, column or result.columns[0].name)
 
 

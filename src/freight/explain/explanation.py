@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from freight.core.flags import Flag
+from freight.core.flags import Flag, FlagKind
 from freight.core.result import Column, cite
 from freight.data.output import check_path, write_whole
 from freight.encoders.words import places_in, unicode_words
@@ -404,7 +404,9 @@ class Explanation(Drawable):
 
         scale = find_scale(self.signature, self.column.name)
         is_one = len(self.references) == 1 and bool(self.views)  # the best of several is higher
-        return scale.describe(self.score) if scale and is_one and math.isfinite(self.score) else ""
+        is_read = not any(flag.startswith(FlagKind.UNREAD_LANGUAGE) for flag in self.flags)
+        fits = is_one and is_read and math.isfinite(self.score)
+        return scale.describe(self.score) if scale and fits else ""
 
     def to_dict(self) -> dict[str, Any]:
         """The data as JSON types; a number that is not finite is null, as a hard marginal is."""
