@@ -1,27 +1,31 @@
 """Any metric object may be used from any number of threads: the bits are those of one thread."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier, BrokenBarrierError, Lock
+from threading import Barrier, BrokenBarrierError, Event, Lock, Thread
 from time import sleep
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
 import pytest
+import torch
 
 import freight
 from freight.core import sweep_cache, units
 from freight.core.metric import Metric
 from freight.core.types import Encoder
 from freight.encoders import loaded_once
+from freight.encoders.batching import TokenBatch
 from freight.encoders.cache import MemoryCached
 from freight.encoders.static import Static
+from freight.encoders.transformer import Transformer
 from freight.errors import MissingPart
+from freight.transport.devices import GPU_LOCK
 
 T = TypeVar("T")
 
@@ -220,3 +224,33 @@ def test_a_part_is_loaded_by_one_thread() -> None:
     one = Loading()
     assert len(set(race(lambda _: one.part))) == 1
     assert loads == [one]
+
+
+def test_whoever_scores_may_encode_while_a_graph_is_to_be_captured(tiny_model: Path) -> None:
+    """As where a pooling is measured: two threads that both need both locks must not block."""
+    encoder = Transformer(str(tiny_model), device="cpu")
+    scoring, encoded = Event(), Event()
+
+    def states(batch: TokenBatch, layers: Sequence[int]) -> torch.Tensor:
+        return torch.zeros(len(layers), *batch.arrays["input_ids"].shape, 16)
+
+    graphs = SimpleNamespace(waiting=True, states=states, capture=lambda: None)
+    vars(encoder).update(_packs=True, cuda_graphs=graphs, _limit=24)
+
+    def score() -> None:
+        with GPU_LOCK:
+            scoring.set()
+            encoded.wait(0.2)  # meanwhile the other thread comes to its capture
+            encoder.encode(["a b"], [1])
+
+    def encode() -> None:
+        scoring.wait()
+        encoder.encode(["a"], [1])
+        encoded.set()
+
+    threads = [Thread(target=work, daemon=True) for work in (score, encode)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not any(thread.is_alive() for thread in threads)

@@ -104,12 +104,16 @@ class CudaGraphs:
         self._queued.append(done)
         return states
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a shape has been seen often enough to be captured."""
+        return self.enabled and bool(self._requests)
+
     def capture(self) -> None:
         """Capture the shapes that have been seen often enough."""
-        if self.enabled and self._requests:
-            with GPU_LOCK:
-                while self.enabled and self._requests:
-                    self._capture(*self._requests.popitem())
+        with GPU_LOCK:
+            while self.waiting:
+                self._capture(*self._requests.popitem())
 
     def _capture(self, key: _Key, request: _Request) -> None:
         """Capture one shape; a model that cannot be captured is not tried again."""

@@ -39,7 +39,7 @@ from freight.encoders.bert import Bert, BertConfig
 from freight.encoders.cuda_graphs import CudaGraphs
 from freight.encoders.tokenizer import Tokenizer, Tokens, open_tokenizer
 from freight.errors import FreightError, InvalidInput, MissingPart
-from freight.transport.devices import add_states
+from freight.transport.devices import GPU_LOCK, add_states
 from freight.transport.types import Array, send_to_device
 
 _RUNNING = RLock()
@@ -146,8 +146,8 @@ class Transformer:
                 halved[windows.owner[chosen]] = True
             if progress:
                 progress(shape.rows * shape.length / work)
-        if self._packs:
-            with _RUNNING:
+        if self._packs and self.cuda_graphs.waiting:
+            with GPU_LOCK, _RUNNING:  # in this order: whoever scores has the first, and may encode
                 self.cuda_graphs.capture()
         windowed = np.bincount(windows.owner, minlength=count) > 1
         if windowed.any():
