@@ -67,6 +67,12 @@ def test_few_texts_do_not_start_a_process(tokenizer: Any) -> None:
     assert not process.wait_until_started()
 
 
+def test_few_long_texts_do(tokenizer: Any) -> None:
+    process = TokenizerProcesses(tokenizer, MIN_TEXTS)
+    process(["as long as six of the usual length " * 20])
+    assert process.wait_until_started()
+
+
 def test_a_lost_process_does_no_harm(tokenizer: Any) -> None:
     process = start(tokenizer)
     assert process._processes

@@ -329,9 +329,9 @@ class TokenizerProcesses:
     """Token ids from processes that share the texts, once they are running and have been checked.
 
     Until then, for few texts, and after a process is lost, they are computed here: the result is
-    the same. The processes are started by the first call with at least `min_texts` texts, and are
-    used if they agree about the first `sample` of them. There is one for every four cores, at most
-    four, unless `count` says otherwise.
+    the same. The processes are started by the first call with at least `min_texts` short texts, and
+    are used if they agree about the first `sample` of them. There is one for every four cores, at
+    most four, unless `count` says otherwise.
     """
 
     def __init__(
@@ -359,7 +359,8 @@ class TokenizerProcesses:
                     return token_ids(self._tokenizer, texts)
                 self._processes = processes
                 return answer
-            if self._starting is None and len(texts) >= self._min_texts:
+            many = max(len(texts), sum(map(len, texts)) // 100)  # long ones count several times
+            if self._starting is None and many >= self._min_texts:
                 sample = texts[: self._sample]
                 self._starting = Thread(target=self._start, args=(sample,), daemon=True)
                 self._starting.start()
