@@ -31,6 +31,7 @@ from freight.encoders import EMBEDDED, PACKAGED
 from freight.encoders.adapters import Adapter, weights_of
 from freight.encoders.cache import MemoryCached
 from freight.encoders.transformer import Transformer
+from freight.transport import barycenters
 from sharing import need_encoder
 
 TEXTS = cloud(["[CLS] a b", "a"], [[[9.0, 0.0], [3.0, 4.0], [0.0, 15.0]], [[1.0, 0.0]]],
@@ -147,13 +148,13 @@ def test_barycenters_from_inner_products_settle_where_units_are_close() -> None:
     layers = torch.nn.functional.normalize(layers, dim=-1)
     texts, units = np.arange(4), np.zeros((4, 24), np.int64)
     batches = [
-        weightings._SameSize(texts[k : k + 1], units[k : k + 1] + k, torch.zeros(1), one[None])
+        barycenters._SameSize(texts[k : k + 1], units[k : k + 1] + k, torch.zeros(1), one[None])
         for k, one in enumerate(layers)
     ]
     rows = np.full(4, 1 / 24)
-    exact = list(weightings._exact(batches, rows))
+    exact = list(barycenters._exact(batches, rows))
     for (same, (points, settled)), (_, (expected, _)) in zip(
-        weightings._mixed(batches, rows), exact, strict=True
+        barycenters._mixed(batches, rows), exact, strict=True
     ):
         assert settled.all()
         assert points.shape == same.layers.shape[:1] + same.layers.shape[2:]

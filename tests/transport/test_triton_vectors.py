@@ -1,10 +1,12 @@
 """The kernels for vectors give what torch gives, and each vector its own bits."""
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.functional import normalize
 
 from freight.core.weightings import end_to_end
+from freight.transport.barycenters import packed_barycenters
 from freight.transport.devices import add_states, vectors_on_device
 
 pytestmark = pytest.mark.gpu
@@ -31,6 +33,32 @@ def test_cosines_are_those_of_torch() -> None:
         assert not made[k, len(x) :].any()
     alone = vectors_on_device().cosines((points, first[:, 3:], 80), (others, second[:, 3:], 96))
     assert torch.equal(alone[0], made[3])
+
+
+@pytest.mark.parametrize("spread", [0.1, 0.6, 1.0, 2.0])
+def test_points_keep_their_units_only_where_nothing_is_cheaper(spread: float) -> None:
+    """Barycenters of equal masses: the mean over the layers, where that is proved, else matched."""
+    units = normalize(random(40 * 12, 1, 6) + spread * random(40 * 12, 3, 6).flip(0), dim=-1)
+    offsets, mass = np.arange(0, 481, 12), np.full(480, 1 / 12)
+    kept = vectors_on_device().keep_their_units(
+        units, units.mean(1), offsets[:-1], np.diff(offsets)
+    )
+    points, settled = packed_barycenters(units, offsets, mass)
+    expected, _ = packed_barycenters(units.cpu().double(), offsets, mass)
+    far = (expected - units.mean(1).cpu()).abs().reshape(40, -1).amax(1).numpy()
+    assert settled.all()
+    assert not far[kept].max(initial=0.0) > 1e-6
+    assert kept.any() or spread > 0.5
+    assert not kept.all() or spread < 0.5
+    np.testing.assert_allclose(points.cpu(), expected, atol=1e-6)
+
+
+def test_of_long_texts_nothing_is_proved() -> None:
+    layers = normalize(random(200, 2, 8), dim=-1)
+    kept = vectors_on_device().keep_their_units(
+        layers, layers.mean(1), np.array([0, 5]), np.array([200, 3])
+    )
+    assert not kept[0]
 
 
 def test_standardised_layers_are_those_of_torch() -> None:

@@ -8,8 +8,7 @@ that come with the library. The weightings below take a pooling, and add the mas
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,9 +25,9 @@ from freight.core.types import Cloud, Encoder, Kind, Measures, NestedMeasures, d
 from freight.core.units import sentence_of, tokens
 from freight.encoders import languages_of
 from freight.encoders.adapters import weights_of, without_adapter
-from freight.transport.barycenters import barycenter, sparse_coefficients
-from freight.transport.devices import has_kernels, read_ahead, vectors_on_device
-from freight.transport.types import Array, fetch_array, send_to_device
+from freight.transport.barycenters import packed_barycenters
+from freight.transport.devices import has_kernels, vectors_on_device
+from freight.transport.types import Array, send_to_device
 
 _SHORTEST = 1e-12
 """What `normalize` divides shorter vectors by."""
@@ -169,10 +168,6 @@ def sentences() -> list[str]:
     return SENTENCES.read_text("utf-8").splitlines()
 
 
-_CELLS = 2**24
-"""How many inner products are taken at a time."""
-
-
 def _uniform(cloud: Cloud, points: torch.Tensor) -> Array:
     return np.ones(len(cloud.ids))
 
@@ -255,16 +250,9 @@ class Barycenter(_OfMass):
 
     def __call__(self, cloud: Cloud) -> Measures:
         """As many points as the text has units, of equal mass."""
-        layers = normalize(cloud.layers, dim=-1)
         weighed = self.mass(cloud)
-        sizes = np.diff(cloud.offsets)
-        heavy = np.bincount(cloud.owner, weighed.weights, len(sizes)) > 0
-        settled = np.ones(len(sizes), bool)
-        solve, kind = (_mixed, torch.float32) if layers.is_cuda else (_exact, torch.float64)
-        points = layers.new_zeros((len(cloud.ids), layers.shape[2]), dtype=kind)
-        batches = _same_sizes(cloud, layers, heavy)
-        for same, (moved, converged) in solve(batches, weighed.weights):
-            points[same.where], settled[same.texts] = moved, converged
+        layers, sizes = normalize(cloud.layers, dim=-1), np.diff(cloud.offsets)
+        points, settled = packed_barycenters(layers, cloud.offsets, weighed.weights)
         flag = Flag(FlagKind.BARYCENTER_NOT_CONVERGED)
         flags = tuple(
             before if converged else (*before, flag)
@@ -272,61 +260,6 @@ class Barycenter(_OfMass):
         )
         weights = 1.0 / np.maximum(sizes, 1)[cloud.owner]
         return replace(weighed, points=points, weights=weights, flags=flags)
-
-
-class _SameSize(NamedTuple):
-    """Texts of one size, their units (text, unit), and the layers of these."""
-
-    texts: Array
-    units: Array
-    where: torch.Tensor
-    layers: torch.Tensor  # (text, layer, unit, dim)
-
-
-_Settled = Iterator[tuple[_SameSize, tuple[torch.Tensor, Array]]]
-"""Texts with the points (text, unit, dim) of their barycenters, and which have settled."""
-
-
-def _same_sizes(cloud: Cloud, layers: torch.Tensor, kept: Array) -> Iterator[_SameSize]:
-    """Those of one size together, at most as many as have so many inner products."""
-    sizes, depth = np.diff(cloud.offsets), layers.shape[1]
-    for size in np.unique(sizes[kept]):
-        same = np.flatnonzero((sizes == size) & kept)
-        rows = max(1, _CELLS // (depth * int(size)) ** 2)
-        for start in range(0, len(same), rows):
-            texts = same[start : start + rows]
-            units = cloud.offsets[texts][:, None] + np.arange(size)
-            where = send_to_device(units, layers.device)
-            yield _SameSize(texts, units, where, layers[where].transpose(1, 2))
-
-
-def _exact(batches: Iterable[_SameSize], weights: Array) -> _Settled:
-    """All in double precision."""
-    for same in batches:
-        bary = barycenter(same.layers.numpy(), weights[same.units], strict=False)
-        yield same, (torch.as_tensor(bary.points), bary.converged)
-
-
-def _mixed(batches: Iterable[_SameSize], weights: Array) -> _Settled:
-    """On a GPU, where only inner products are fetched, and coefficients that are not 0 sent.
-
-    Those of the next texts are computed while the CPU matches the last ones. Inner products of
-    single precision would move points back and forth where units are close.
-    """
-
-    def match(same: _SameSize) -> tuple[_SameSize, torch.Tensor, Future[tuple[Array, ...]]]:
-        flat = same.layers.flatten(1, 2).double()
-        gram = fetch_array(flat @ flat.mT)
-        return same, flat, worker.submit(sparse_coefficients, gram, weights[same.units])
-
-    with ThreadPoolExecutor(1) as worker:
-        for same, flat, work in read_ahead(map(match, batches)):
-            places, values, settled = work.result()
-            (count, size), length = same.units.shape, flat.shape[1]
-            shares = flat.new_zeros((count, size * length + 1))
-            shares.scatter_(1, *(send_to_device(x, flat.device) for x in (places, values)))
-            dense = shares[:, :-1].reshape(count, size, length)
-            yield same, ((dense @ flat).float(), settled)
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,35 @@ elementwise operations would read and write them ten times, which takes as long 
 itself where a metric keeps several layers.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from freight.transport.types import Array, fetch_array, send_to_device
+
 _Rows = tuple[Tensor, Tensor, int]
 
 SHORTEST = 1e-12
 """What the length of a shorter vector counts as; also that of `torch.nn.functional.normalize`."""
+MARGIN = 1e-5
+"""By how much a product of unit vectors has to be larger: more than single precision takes."""
+
+
+_LAUNCHING = Lock()
+
+
+@contextmanager
+def launching(device: torch.device) -> Iterator[None]:
+    """Launch on a device, one thread at a time: several would each compile the same kernel."""
+    with _LAUNCHING, torch.cuda.device(device):
+        yield
 
 
 def cosines(hyp: _Rows, ref: _Rows) -> Tensor:
@@ -30,13 +48,38 @@ def cosines(hyp: _Rows, ref: _Rows) -> Tensor:
     tile = [max(16, min(64, triton.next_power_of_2(size))) for size in (width, other_width)]
     grid = rows, triton.cdiv(width, tile[0]), triton.cdiv(other_width, tile[1])
     kernel: Any = _cosines_kernel
-    with torch.cuda.device(points.device):
+    with launching(points.device):
         kernel[grid](
             points.contiguous(), others.contiguous(), ranges.contiguous(),
             other_ranges.contiguous(), out,
             rows, width, other_width, SHORTEST, dim, *tile, 32,
         )  # fmt: skip
     return out
+
+
+def keep_their_units(layers: Tensor, means: Tensor, first: Array, size: Array) -> Array:
+    """Of which texts each layer's cheapest assignment to the means is unit by unit, and no other.
+
+    Layers (unit, layer, dim) have unit length, and texts so many units from `first` on. It is no
+    other where a margin is left that rounding cannot take; what cannot be told, as of long texts,
+    is not so. A proof by potentials: along no cycle of units another assignment gains.
+    """
+    kept, depth = np.zeros(len(first), bool), layers.shape[1]
+    widths = 2 ** np.ceil(np.log2(np.maximum(size, 16))).astype(np.int64)
+    kernel: Any = _keep_kernel
+    for width in (16, 32, 64, 128):
+        which = np.flatnonzero(widths == width)
+        if not len(which):
+            continue
+        out = layers.new_empty((len(which), depth), dtype=torch.bool)
+        ranges = send_to_device(np.stack((first[which], size[which])), layers.device)
+        with launching(layers.device):
+            kernel[(len(which), depth)](
+                layers, means, ranges, out,
+                len(which), depth, MARGIN, layers.shape[2], width, 32, num_warps=width // 16,
+            )  # fmt: skip
+        kept[which] = fetch_array(out.all(dim=1))
+    return kept
 
 
 def standardise(layers: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
@@ -49,7 +92,7 @@ def standardise(layers: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
     out = given.new_empty((count, depth * dim))
     width = triton.next_power_of_2(depth), triton.next_power_of_2(dim)
     kernel: Any = _standardise_kernel
-    with torch.cuda.device(given.device):
+    with launching(given.device):
         kernel[(count,)](
             given, mean.contiguous(), spread.contiguous(), out,
             depth, dim, SHORTEST, *width, num_warps=8,
@@ -61,14 +104,14 @@ def scatter_states(store: Tensor, states: Tensor, target: Tensor, position: Tens
     """Write the states (layer, token, dim) of these positions into the store (unit, layer, dim)."""
     depth, _, dim = states.shape
     kernel: Any = _scatter_kernel
-    with torch.cuda.device(store.device):
+    with launching(store.device):
         kernel[(len(target), depth)](
             store, states, target, position,
             states.stride(0), states.stride(1), depth, dim, triton.next_power_of_2(dim),
         )  # fmt: skip
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=["rows"])  # type: ignore[untyped-decorator]
 def _cosines_kernel(  # type: ignore[no-untyped-def]
     hyp, ref, hyp_ranges, ref_ranges, out, rows, width, other_width, shortest,
     dim: tl.constexpr, N: tl.constexpr, M: tl.constexpr, K: tl.constexpr,
@@ -94,6 +137,38 @@ def _cosines_kernel(  # type: ignore[no-untyped-def]
     products /= tl.maximum(tl.sqrt(ref_squares), shortest)[None, :]
     at = (row * width + i)[:, None] * other_width + j[None, :]
     tl.store(out + at, products, mask=(i < width)[:, None] & (j < other_width)[None, :])
+
+
+@triton.jit(do_not_specialize=["texts"])  # type: ignore[untyped-decorator]
+def _keep_kernel(  # type: ignore[no-untyped-def]
+    layers, means, ranges, out, texts, depth, margin,
+    dim: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """Longest paths: they end where no cycle gains by assigning its units to each other."""
+    text, layer = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    first, size = tl.load(ranges + text), tl.load(ranges + texts + text)
+    i, d = tl.arange(0, N), tl.arange(0, K)
+    mean_at = means + (first + i)[:, None] * dim + d[None, :]
+    unit_at = layers + ((first + i) * depth + layer)[:, None] * dim + d[None, :]
+    products = tl.zeros((N, N), tl.float32)
+    for start in range(0, dim, K):
+        inside = (i < size)[:, None] & (start + d < dim)[None, :]
+        x = tl.load(mean_at + start, mask=inside, other=0.0)
+        y = tl.load(unit_at + start, mask=inside, other=0.0)
+        products = tl.dot(x, tl.trans(y), products, input_precision="tf32x3")
+    same = i[:, None] == i[None, :]
+    others = (i < size)[:, None] & (i < size)[None, :] & ~same
+    own = tl.sum(tl.where(same, products, 0.0), axis=1)
+    gain = tl.where(others, products - own[:, None] + margin, -1e30)
+    length = tl.zeros((N,), tl.float32)
+    longer, step = 1, 0
+    while (longer > 0) & (step < N):
+        reached = tl.maximum(length, tl.max(length[:, None] + gain, axis=0))
+        longer = tl.sum((reached > length).to(tl.int32), axis=0)
+        length = reached
+        step += 1
+    sound = tl.sum(tl.sum(tl.abs(products), axis=1), axis=0) < 1e30
+    tl.store(out + text * depth + layer, (longer == 0) & sound)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
