@@ -9,7 +9,7 @@ import torch
 import freight
 from freight import Problem
 from freight.transport.devices import DevicePlans
-from freight.transport.solvers import solves_on_device
+from freight.transport.solvers import solve_on_device, solves_on_device
 from freight.transport.types import Array
 from problems import Floats, random_batch
 
@@ -46,6 +46,14 @@ def on_gpu(data: list[Floats]) -> list[torch.Tensor]:
     return [torch.tensor(x, device="cuda") for x in data]
 
 
+def read_on_device(problem: Problem, data: list[Floats], sizes: list[Array]) -> list[DevicePlans]:
+    """The plans as the pipeline reads them, from costs in double or single precision."""
+    cost, *masses = data
+    return solve_on_device(
+        [problem], on_gpu([cost])[0], (masses[0], masses[1]), (sizes[0], sizes[1])
+    )
+
+
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 @pytest.mark.parametrize(("n", "m"), SHAPES)
 def test_a_gpu_solves_as_the_cpu_does(problem: Problem, n: int, m: int) -> None:
@@ -55,7 +63,8 @@ def test_a_gpu_solves_as_the_cpu_does(problem: Problem, n: int, m: int) -> None:
     there = freight.solve(problem, *tensors, *sizes)
     here = freight.solve(problem, *data, *sizes)
     np.testing.assert_allclose(there.flow.cpu(), here.flow, atol=1e-8)
-    read = DevicePlans(there, (data[1], data[2]), np.ones(len(sizes[0]), bool))
+    (read,) = read_on_device(problem, data, sizes)
+    assert read.converged.all()
     for name in ("transport", "objective", "regularised"):
         np.testing.assert_allclose(getattr(read, name), getattr(here, name), atol=1e-8)
     np.testing.assert_array_equal(read.flow, there.flow.cpu())
@@ -67,14 +76,51 @@ def test_the_bits_of_a_problem_are_its_own(problem: Problem, n: int, m: int) -> 
     data, sizes = ragged(n, m, pairs=9)
     tensors = on_gpu(data)
     together = freight.solve(problem, *tensors, *sizes)
-    known = np.ones(9, bool)
-    totals = DevicePlans(together, (data[1], data[2]), known).objective
+    (read,) = read_on_device(problem, data, sizes)
     for k in range(9):
         one = [x[k : k + 1] for x in tensors]
         alone = freight.solve(problem, *one, *(size[k : k + 1] for size in sizes))
         assert torch.equal(alone.flow[0], together.flow[k])
-        masses = data[1][k : k + 1], data[2][k : k + 1]
-        assert DevicePlans(alone, masses, known[:1]).objective[0] == totals[k]
+        (few,) = read_on_device(
+            problem, [x[k : k + 1] for x in data], [size[k : k + 1] for size in sizes]
+        )
+        assert few.objective[0] == read.objective[k]
+
+
+@pytest.mark.parametrize("problem", [PROBLEMS[1], PROBLEMS[3]], ids=str)
+@pytest.mark.parametrize("width", [20, 70])
+def test_what_cannot_be_solved_there_leaves_its_neighbours_alone(
+    problem: Problem, width: int
+) -> None:
+    data, sizes = ragged(width, width)
+    sound = read_on_device(problem, data, sizes)[0]
+    data[0][2, 0, 0] = math.nan
+    (read,) = read_on_device(problem, data, sizes)
+    assert read.converged.tolist() == [True, True, False, True, True]
+    rest = [0, 1, 3, 4]
+    assert (read.objective[rest] == sound.objective[rest]).all()
+
+
+def test_costs_of_single_precision_are_solved_as_they_are() -> None:
+    data, sizes = ragged(70, 30)
+    data[0] = data[0].astype(np.float32)
+    wide = [data[0].astype(np.float64), *data[1:]]
+    narrow, precise = (read_on_device(PROBLEMS[0], one, sizes)[0] for one in (data, wide))
+    assert (narrow.objective == precise.objective).all()
+    assert narrow.cost.dtype == np.float64
+    np.testing.assert_array_equal(narrow.flow, precise.flow)
+
+
+def test_what_does_not_converge_there_is_solved_here() -> None:
+    data, sizes = ragged(30, 30)
+    expected = freight.solve(PROBLEMS[1], *data, *sizes)
+    masses = data[1], data[2]
+    (read,) = solve_on_device(
+        [PROBLEMS[1]], on_gpu(data[:1])[0], masses, (sizes[0], sizes[1]), max_iterations=8
+    )
+    assert read.converged.all()
+    np.testing.assert_allclose(read.objective, expected.objective, atol=1e-8)
+    np.testing.assert_allclose(read.flow, expected.flow, atol=1e-8)
 
 
 def test_invalid_data_are_named() -> None:

@@ -7,7 +7,7 @@ at. One of your own is as good as these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, Self, runtime_checkable
 
@@ -170,7 +170,8 @@ def side_by_side(
             _gather(measures, index[which, side], widths[side], rows if fill else len(which))
             for side, measures in enumerate((hyp, ref))
         ]
-        rows_of, weights, counts, units = zip(*sides, strict=True)
+        rows_of, weights, counts = zip(*sides, strict=True)
+        chosen = (hyp, index[which, 0], widths[0]), (ref, index[which, 1], widths[1])
         pairs = PointPairs(
             which=which,
             hyp_weights=weights[0],
@@ -179,15 +180,15 @@ def side_by_side(
             ref_sizes=counts[1],
             unknown=hyp.unknown[index[which, 0]],
             sides=(rows_of[0], rows_of[1]),
-            spellings=_spellings((hyp, ref), units),
+            spellings=_spellings(chosen),
         )
         if isinstance(hyp, NestedMeasures) and isinstance(ref, NestedMeasures):
             yield NestedPairs(
                 **vars(pairs),
                 hyp_parts=hyp.parts,
                 ref_parts=ref.parts,
-                hyp_units=units[0],
-                ref_units=units[1],
+                hyp_units=_units(*chosen[0]),
+                ref_units=_units(*chosen[1]),
             )
         else:
             yield pairs
@@ -223,31 +224,34 @@ def _rounded_up(sizes: Array, step: int) -> Array:
 
 def _gather(
     measures: Measures, texts: Array, width: int, rows: int
-) -> tuple[PackedRows, Array, Array, Array]:
-    """Points of so many rows, masses and sizes of these texts, and which units those are.
-
-    What is past a size repeats.
-    """
-    first = measures.offsets[texts]
-    size = measures.offsets[texts + 1] - first
-    inside = np.arange(width) < size[:, None]
-    units = np.where(inside, first[:, None] + np.arange(width), first[:, None])
+) -> tuple[PackedRows, Array, Array]:
+    """Points of so many rows, masses and sizes of these texts."""
     ranges = np.zeros((2, rows), np.int64)
-    ranges[:, : len(units)] = first, size
-    packed = PackedRows(measures.points, ranges[0], ranges[1], width)
-    return packed, np.where(inside, measures.weights[units], 0.0), size, units
+    first, size = ranges[:, : len(texts)]
+    first[:], size[:] = measures.offsets[texts], np.diff(measures.offsets)[texts]
+    step = np.arange(width)
+    near = measures.weights.take(first[:, None] + step, mode="clip")
+    masses = np.where(step < size[:, None], near, 0.0)
+    return PackedRows(measures.points, ranges[0], ranges[1], width), masses, size
 
 
-def _spellings(
-    sides: tuple[Measures, Measures], units: tuple[Array, ...]
-) -> tuple[Array, Array] | None:
-    """The ids of the literal units among these (pair, unit); None where a side has none."""
+def _units(measures: Measures, texts: Array, width: int) -> Array:
+    """Which units these texts have (text, unit); what is past a size repeats the first."""
+    first, size = measures.offsets[texts, None], np.diff(measures.offsets)[texts, None]
+    step = np.arange(width)
+    units: Array = first + np.where(step < size, step, 0)
+    return units
+
+
+def _spellings(sides: Sequence[tuple[Measures, Array, int]]) -> tuple[Array, Array] | None:
+    """The ids of the literal units of these texts (pair, unit); None where a side has none."""
+    if any(measures.literal is None for measures, _, _ in sides):
+        return None
     spelled = []
-    for measures, chosen in zip(sides, units, strict=True):
-        if measures.literal is None or not measures.literal[chosen].any():
-            return None
-        spelled.append(np.where(measures.literal[chosen], measures.ids[chosen], -1))
-    return spelled[0], spelled[1]
+    for measures, texts, width in sides:
+        units = _units(measures, texts, width)
+        spelled.append(np.where(measures.literal[units], measures.ids[units], -1))  # type: ignore[index]
+    return (spelled[0], spelled[1]) if all((ids >= 0).any() for ids in spelled) else None
 
 
 def separated(cost: Cost, pairs: Pairs, values: Tensor, which: Array) -> Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -44,11 +44,13 @@ from freight.transport.types import Array
 S = TypeVar("S")
 T = TypeVar("T")
 Prepared = tuple[Chunk, Mapping[Encoder, Any]]
+_Begun = tuple[Chunk, list[Encoded], list[torch.cuda.Event]]
+"""A chunk and its texts' vectors, once the GPU has come to these events."""
 _CostBatch = tuple[Pairs, torch.Tensor]
 
 _SWITCH = 2e-4
 """Seconds after which a thread that computes lets another one, while a GPU is busy."""
-_CPU_CELLS = 2**19
+_CPU_CELLS = 2**20
 """How many entries the costs have that one thread solves at a time on the CPU."""
 _MOST = 4
 _LAYER = 2**33
@@ -65,6 +67,7 @@ def overlapped_chunks(
     """Each chunk with its scores and flags by each metric, in order."""
     memory = min(torch.cuda.get_device_properties(gpu).total_memory for gpu in gpus)
     streams = [stream_for("encoding", gpu) for gpu in gpus]
+    solving = [stream_for("scoring", gpu, priority=-1) for gpu in gpus]
 
     def prepare(chunk: Chunk) -> Prepared:
         return chunk, {
@@ -73,15 +76,17 @@ def overlapped_chunks(
             if isinstance(encoder, PreparingEncoder)
         }
 
-    def encode(given: Prepared) -> tuple[Chunk, list[Encoded]]:
+    def encode(given: Prepared) -> _Begun:
         chunk, prepared = given
-        return chunk, _on_streams(
-            streams, lambda: list(encode_chunk(metrics, chunk, prepared, progress_of(chunk)))
-        )
+        with _on_streams(streams):
+            encoded = list(encode_chunk(metrics, chunk, prepared, progress_of(chunk)))
+        return chunk, encoded, [stream.record_event() for stream in streams]
 
-    def score(given: tuple[Chunk, list[Encoded]]) -> tuple[Chunk, list[PairScores]]:
-        chunk, encoded = given
-        with GPU_LOCK:
+    def score(given: _Begun) -> tuple[Chunk, list[PairScores]]:
+        chunk, encoded, events = given
+        with GPU_LOCK, _on_streams(solving):
+            for stream, event in zip(solving, events, strict=True):
+                stream.wait_event(event)
             return chunk, score_encoded(metrics, chunk, encoded)
 
     layers = len({layer for metric in metrics for layer in metric.layers})
@@ -113,20 +118,17 @@ def make_ahead(make: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
             yield begun.result()
 
 
-def _on_streams(
-    streams: Sequence[torch.cuda.Stream], work: Callable[[], list[Encoded]]
-) -> list[Encoded]:
+@contextmanager
+def _on_streams(streams: Sequence[torch.cuda.Stream]) -> Iterator[None]:
     """Work on streams of its own, so that it does not queue behind what other threads ask.
 
     The result must be kept until all that is made of it is there: its memory is given to the next
     work on these streams, which waits for nobody.
     """
-    if not streams:
-        return work()
-    with torch.cuda.stream(streams[0]):
-        encoded = _on_streams(streams[1:], work)
-    streams[0].synchronize()
-    return encoded
+    with ExitStack() as stack:
+        for stream in streams:
+            stack.enter_context(torch.cuda.stream(stream))
+        yield
 
 
 def overlapped_readings(metric: Metric, costs: PairCosts) -> Iterator[tuple[Pairs, Reading, Array]]:

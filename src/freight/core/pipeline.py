@@ -49,7 +49,7 @@ from freight.core.types import (
 from freight.data.languages import UNKNOWN, pair_flags, vocabulary_note
 from freight.encoders import languages_of
 from freight.errors import InvalidInput, UnknownVocabulary
-from freight.transport.types import Array, Plans, fetch_array, send_to_device
+from freight.transport.types import Array, Plans, fetch_array
 
 if TYPE_CHECKING:
     import torch
@@ -394,25 +394,23 @@ def solve_pairs(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]
     A pair whose cost could not be computed has not converged. On a GPU, problems that a kernel
     solves there never leave it: only what their plans cost does.
     """
-    from freight.transport.devices import DevicePlans
-    from freight.transport.solvers import solve, solves_on_device
+    from freight.transport.solvers import solve, solve_on_device, solves_on_device
 
-    precise = cost.double()
-    lacking = precise.isnan().flatten(1).any(dim=1)
-    unknown = fetch_array(lacking)
+    there = [solves_on_device(problem, cost) for problem in metric.problems]
+    kept = [problem for problem, stays in zip(metric.problems, there, strict=True) if stays]
+    done = iter(solve_on_device(kept, cost, pairs.masses, pairs.sizes) if kept else ())
+    if all(there):
+        return list(done)
+    array = fetch_array(cost).astype(np.float64, copy=False)
+    unknown = np.any(np.isnan(array), axis=(1, 2))
     if unknown.any():
-        precise = precise.where(~lacking[:, None, None], 0.0)
-    there = [solves_on_device(problem, precise) for problem in metric.problems]
-    array = None if all(there) else fetch_array(precise)
-    sent = [send_to_device(mass, precise.device) for mass in pairs.masses] if any(there) else []
+        array = np.where(unknown[:, None, None], 0.0, array)
     plans: list[Plans] = []
-    for problem, on_device in zip(metric.problems, there, strict=True):
-        data: Any = precise if on_device else array
-        hyp, ref = sent if on_device else pairs.masses
-        plan = solve(problem, data, hyp, ref, *pairs.sizes, strict=False)
-        if on_device:
-            plans.append(DevicePlans(plan, pairs.masses, ~unknown))
+    for problem, stays in zip(metric.problems, there, strict=True):
+        if stays:
+            plans.append(next(done))
         else:
+            plan = solve(problem, array, *pairs.masses, *pairs.sizes, strict=False)
             plans.append(replace(plan, converged=plan.converged & ~unknown))
     return plans
 

@@ -10,10 +10,11 @@ from importlib.util import find_spec
 from threading import RLock
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
 import torch
 
 from freight.kernels import spare_threads, work_alone
-from freight.transport.types import Array, Plans, fetch_array, send_to_device
+from freight.transport.types import Array, Plans, Problem, fetch_array
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -24,13 +25,13 @@ GPU_LOCK = RLock()
 
 
 @cache
-def stream_for(purpose: str, device: torch.device) -> torch.cuda.Stream:
+def stream_for(purpose: str, device: torch.device, priority: int = 0) -> torch.cuda.Stream:
     """The stream of a device for one purpose, always the same.
 
     Torch has a pool of 32 and hands them out in turn: a new one may already be in use elsewhere.
     """
     cuda: Any = torch.cuda
-    stream: torch.cuda.Stream = cuda.Stream(device)
+    stream: torch.cuda.Stream = cuda.Stream(device, priority=priority)
     return stream
 
 
@@ -121,44 +122,57 @@ def work_in_threads(
 
 
 class DevicePlans(Plans):
-    """Plans on a GPU, read as arrays: what they cost is computed there.
+    """Plans on a GPU, read as arrays: what they cost has been computed there.
 
-    Costs and flows are large, and are copied only when they are read.
+    Costs and flows are large: they are copied only when they are read, and a flow that was not kept
+    is computed again. `results` (pair, 5) has gap, converged, transport, objective, regularised.
     """
 
-    _on_device: Plans
+    _values: Array
+    _cost: torch.Tensor
+    _flow: Callable[[], torch.Tensor]
+    _mended: tuple[Array, Array] | None
 
-    def __init__(self, plans: Plans, masses: tuple[Array, Array], known: Array) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        cost: torch.Tensor,
+        masses: tuple[Array, Array],
+        sizes: tuple[Array, Array],
+        flow: Callable[[], torch.Tensor],
+        results: Array,
+    ) -> None:
         read = {
-            "problem": plans.problem,
+            "problem": problem,
             "hyp_weights": masses[0],
             "ref_weights": masses[1],
-            "hyp_sizes": plans.hyp_sizes,
-            "ref_sizes": plans.ref_sizes,
-            "gap": fetch_array(plans.gap),
-            "converged": fetch_array(plans.converged) & known,
+            "hyp_sizes": sizes[0],
+            "ref_sizes": sizes[1],
+            "gap": results[:, 0],
+            "converged": results[:, 1] > 0.0,
         }
-        vars(self).update(read, _on_device=plans)
+        vars(self).update(read, _values=results[:, 2:], _cost=cost, _flow=flow, _mended=None)
+
+    def mend(self, which: Array, plans: Plans) -> None:
+        """Put in these plans of arrays for some of the pairs."""
+        self.gap[which], self.converged[which] = plans.gap, plans.converged
+        self._values[which] = np.stack((plans.transport, plans.objective, plans.regularised), 1)
+        vars(self)["_mended"] = which, plans.flow
 
     @cached_property
     def cost(self) -> Array:
         """Copied from the GPU."""
-        return fetch_array(self._on_device.cost)
+        return fetch_array(self._cost.double())
 
     @cached_property
     def flow(self) -> Array:
         """Copied from the GPU."""
-        return fetch_array(self._on_device.flow)
+        flow = fetch_array(self._flow())
+        if self._mended is not None:
+            flow[self._mended[0]] = self._mended[1]
+        return flow
 
     @cached_property
     def _totals(self) -> tuple[Array, Array, Array]:
-        from freight.transport.triton_solvers import totals_on_device
-
-        plans = self._on_device
-        device = plans.cost.device
-        sizes = (send_to_device(size, device) for size in (plans.hyp_sizes, plans.ref_sizes))
-        data = plans.cost, plans.hyp_weights, plans.ref_weights, *sizes
-        problem = plans.problem
-        totals = totals_on_device((problem.hyp, problem.ref, problem.epsilon), data, plans.flow)
-        transport, objective, regularised = fetch_array(totals).T
+        transport, objective, regularised = self._values.T
         return transport, objective, regularised

@@ -16,7 +16,8 @@ On a GPU `triton_solvers` has the sweeps where no marginal is hard, and the near
 from __future__ import annotations
 
 import math
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from typing import Any, Never
 
 import numpy as np
@@ -25,9 +26,11 @@ from torch import Tensor
 
 from freight import kernels
 from freight.errors import InvalidInput, NotConverged
+from freight.transport.devices import DevicePlans
 from freight.transport.gradients import attach_gradient, refuse_gradient
 from freight.transport.sinkhorn_torch import sinkhorn_tensors
 from freight.transport.types import (
+    Array,
     Batch,
     Numbers,
     Plans,
@@ -37,13 +40,14 @@ from freight.transport.types import (
     check_data,
     check_shapes,
     check_sizes,
+    fetch_array,
     like,
     send_to_device,
     to_array,
     to_numbers,
 )
 
-__all__ = ["solve", "solves_on_device"]
+__all__ = ["solve", "solve_on_device", "solves_on_device"]
 
 
 def solve(
@@ -130,9 +134,70 @@ def solves_on_device(problem: Problem, cost: Tensor) -> bool:
     return narrow and (not hard if problem.epsilon > 0 else free)
 
 
+def solve_on_device(
+    problems: Sequence[Problem],
+    cost: Tensor,
+    masses: tuple[Array, Array],
+    sizes: tuple[Array, Array],
+    max_iterations: int = 1000,
+) -> list[DevicePlans]:
+    """Plans of problems that a kernel solves; all of them together are waited for once.
+
+    What does not converge there is solved on the CPU, except where a cost is not a number.
+    """
+    solvers, device = _triton_solvers(), cost.device
+    hyp, ref = (send_to_device(mass, device) for mass in masses)
+    data = cost, hyp, ref, *send_to_device(np.stack(sizes), device)
+    flows, results = [], []
+    for problem in problems:
+        terms = Terms(problem.hyp, problem.ref, problem.epsilon, 1e-9, max_iterations)
+        if problem.epsilon > 0.0:
+            flow, result = solvers.sinkhorn_on_device(terms, data)
+            flows.append(partial(_kept, flow))
+        else:
+            _, result = solvers.nearest_on_device(terms, data)
+            flows.append(partial(_nearest_flow, terms, data))
+        results.append(result)
+    fetched = fetch_array(torch.stack(results))
+    given = zip(problems, flows, fetched, strict=True)
+    plans = [DevicePlans(problem, cost, masses, sizes, *one) for problem, *one in given]
+    for plan in plans:
+        rest = np.flatnonzero(~plan.converged)
+        if not len(rest):
+            continue
+        costs = fetch_array(cost[send_to_device(rest, device)].double())
+        known = ~(np.isnan(costs) & _inside(costs, sizes, rest)).any(axis=(1, 2))
+        if known.any():
+            parts = [x[rest[known]] for x in (*masses, *sizes)]
+            plan.mend(rest[known], solve(plan.problem, costs[known], *parts, strict=False))
+    return plans
+
+
+def _inside(costs: Array, sizes: tuple[Array, Array], which: Array) -> Array:
+    """Whether costs (pair, n, m) are between units that exist."""
+    hyp, ref = (
+        np.arange(width) < size[which, None]
+        for width, size in zip(costs.shape[1:], sizes, strict=True)
+    )
+    inside: Array = hyp[:, :, None] & ref[:, None, :]
+    return inside
+
+
+def _kept(flow: Tensor) -> Tensor:
+    return flow
+
+
+def _nearest_flow(terms: Terms, data: tuple[Tensor, ...]) -> Tensor:
+    flow = torch.zeros(data[0].shape, dtype=torch.float64, device=data[0].device)
+    _triton_solvers().nearest_on_device(terms, data, flow)
+    return flow
+
+
 def _raise_unconverged(solved: Solved, strict: bool) -> None:
+    if not strict:
+        return
     converged = to_array(solved.converged)
-    if not strict or converged.all():
+    if converged.all():
         return
     bad = np.flatnonzero(~converged)
     raise NotConverged(
@@ -171,8 +236,9 @@ def _solve_tensors(problem: Problem, batch: Batch, terms: Terms, single: bool) -
             )
     if solves_on_device(problem, cost):
         with torch.no_grad():
-            solved = _triton_solvers().nearest_on_device(terms, _on_device(batch))
-            solved = _finish_on_cpu(solved, batch, terms, single)
+            there = torch.zeros(cost.shape, dtype=torch.float64, device=cost.device)
+            there, results = _triton_solvers().nearest_on_device(terms, _on_device(batch), there)
+            solved: Any = _finish_on_cpu(_judged(there, results), batch, terms, single)
     else:
         arrays = _to_arrays(batch)
         check_data(arrays, terms, single)
@@ -208,11 +274,16 @@ def _on_device(batch: Batch) -> tuple[Tensor, ...]:
     return cost, hyp, ref, *(send_to_device(size, cost.device) for size in batch[3:])
 
 
+def _judged(flow: Tensor, results: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """What a kernel gives: the flow, its gap, and whether that is within the tolerance."""
+    return flow, results[:, 0].clone(), results[:, 1] > 0.0
+
+
 def _solve_entropic(problem: Problem, batch: Batch, terms: Terms, single: bool) -> Solved:
     cost, hyp_weights, ref_weights = (torch.as_tensor(x) for x in batch[:3])
     with torch.no_grad():
         if solves_on_device(problem, cost):
-            solved = _triton_solvers().sinkhorn_on_device(terms, _on_device(batch))
+            solved = _judged(*_triton_solvers().sinkhorn_on_device(terms, _on_device(batch)))
         else:
             solved = _solve_by_sweeps(problem, batch, terms, single)
         flow, gap, converged = _finish_on_cpu(solved, batch, terms, single)

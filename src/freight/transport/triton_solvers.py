@@ -4,8 +4,8 @@ Entropic problems without hard marginals: the sweeps are those of `sinkhorn_torc
 are in the log domain while potentials still move much; after that each eight of them share one
 kernel, which has absorbed the potentials, and take no exponential per entry. A small problem stays
 in the registers of its program, so that its data are read once however many sweeps it takes; a
-larger one is read tile by tile, once per sweep. Exact problems with a free marginal are as in
-`nearest`. `totals_on_device` computes what plans cost.
+larger one is read tile by tile, twice per sweep. Exact problems with a free marginal are as in
+`nearest`. Costs may be in single precision; what a plan costs comes with it.
 """
 
 import math
@@ -17,80 +17,67 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from freight.transport.triton_vectors import launching
 from freight.transport.types import Terms
 
 WIDEST = 1024
 """The columns of a wider problem do not fit into the registers of one program."""
 _SMALL = 64
-_TILE = 4096
-"""A problem up to this width is one tile; the tiles of a wider one have so many entries."""
+"""A problem up to this width is one tile, and so wide are the tiles of a wider one."""
+_CELLS = 4096
+"""How many costs are looked at together where each unit goes to its nearest."""
 
 Data = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 """Costs (pair, hyp unit, ref unit), the masses of both sides, and the sizes of both."""
 
 
-def sinkhorn_on_device(terms: Terms, data: Data) -> tuple[Tensor, Tensor, Tensor]:
-    """Flow and duality gap in float64, and converged, which is never true of invalid data."""
+def sinkhorn_on_device(terms: Terms, data: Data) -> tuple[Tensor, Tensor]:
+    """Flow, and for each pair (pair, 5) its duality gap, whether that is within the tolerance, and
+    transport, objective and regularised value, all in float64; invalid data never are within.
+    """
     cost = data[0]
     count, rows, columns = cost.shape
     flow = torch.empty(cost.shape, dtype=torch.float64, device=cost.device)
-    gap, converged = flow.new_empty(count), flow.new_empty(count, dtype=torch.bool)
+    results = flow.new_empty((count, 5))
     widths = [triton.next_power_of_2(side) for side in (rows, columns)]
     kernel: Any = _small_kernel
-    inputs = [*_contiguous(data), _settings(terms, cost.device)]
-    if max(rows, columns) > _SMALL:
-        kernel, widths = _tiled_kernel, [max(1, _TILE // widths[1]), widths[1]]
-        inputs.append(flow.new_empty((count, 2, rows)))  # potentials, and how far they moved
+    inputs = [*(x.contiguous() for x in data), _settings(terms, cost.device)]
     warps = min(max(widths[0] * widths[1] // 512, 1), 8)
-    with torch.cuda.device(cost.device):
+    if max(rows, columns) > _SMALL:
+        kernel, widths, warps = _tiled_kernel, [max(width, _SMALL) for width in widths], 16
+        inputs.append(flow.new_empty((count, 2 * sum(widths))))
+        widths.append(_SMALL)
+    with launching(cost.device):
         kernel[count,](
-            *inputs, flow, gap, converged,
-            rows, columns, terms.max_iterations, *widths, num_warps=warps,
-        )  # fmt: skip
-    return flow, gap, converged
+            *inputs, flow, results, rows, columns, terms.max_iterations, *widths, num_warps=warps
+        )
+    return flow, results
 
 
-def nearest_on_device(terms: Terms, data: Data) -> tuple[Tensor, Tensor, Tensor]:
-    """The same for an exact problem with a free marginal; the gap is 0."""
-    cost, hyp, ref, hyp_sizes, ref_sizes = _contiguous(data)
+def nearest_on_device(
+    terms: Terms, data: Data, flow: Tensor | None = None
+) -> tuple[Tensor | None, Tensor]:
+    """The same for an exact problem with a free marginal; the flow is entered where one is given.
+
+    It is 0 beforehand.
+    """
+    cost, hyp, ref, hyp_sizes, ref_sizes = (x.contiguous() for x in data)
     count, rows, columns = cost.shape
-    flow = torch.zeros(cost.shape, dtype=torch.float64, device=cost.device)
-    gap, converged = flow.new_zeros(count), flow.new_empty(count, dtype=torch.bool)
+    results = torch.empty((count, 5), dtype=torch.float64, device=cost.device)
     strides, penalty = (columns, 1), terms.hyp
     if terms.hyp == 0.0:  # the reference's units choose: read it all the other way round
         hyp, hyp_sizes, ref_sizes = ref, ref_sizes, hyp_sizes
         rows, columns, strides, penalty = columns, rows, (1, columns), terms.ref
-    settings = _numbers((penalty, 1.0), cost.device)
+    settings = _numbers((penalty, penalty if penalty < math.inf else 0.0, 1.0), cost.device)
     width = triton.next_power_of_2(columns)
-    tile = max(1, min(_TILE // width, triton.next_power_of_2(rows)))
+    tile = max(1, min(_CELLS // width, triton.next_power_of_2(rows)))
     kernel: Any = _nearest_kernel
-    with torch.cuda.device(cost.device):
+    with launching(cost.device):
         kernel[count,](
-            cost, hyp, hyp_sizes, ref_sizes, settings, flow, converged,
-            rows, cost.shape[1] * cost.shape[2], *strides, tile, width,
+            cost, hyp, hyp_sizes, ref_sizes, settings, results if flow is None else flow, results,
+            rows, cost.shape[1] * cost.shape[2], *strides, flow is not None, tile, width,
         )  # fmt: skip
-    return flow, gap, converged
-
-
-def totals_on_device(terms: tuple[float, float, float], data: Data, flow: Tensor) -> Tensor:
-    """Transport, objective and regularised value (pair, 3) of plans for hyp, ref and epsilon."""
-    cost = data[0]
-    count, rows, columns = cost.shape
-    out = torch.empty((count, 3), dtype=torch.float64, device=cost.device)
-    penalties = (x if 0.0 < x < math.inf else 0.0 for x in terms[:2])
-    settings = _numbers((*penalties, terms[2], 1.0), cost.device)
-    width = triton.next_power_of_2(columns)
-    tile = max(1, min(_TILE // width, triton.next_power_of_2(rows)))
-    kernel: Any = _totals_kernel
-    with torch.cuda.device(cost.device):
-        kernel[count,](
-            *_contiguous(data), settings, flow.contiguous(), out, rows, columns, tile, width
-        )
-    return out
-
-
-def _contiguous(data: Data) -> list[Tensor]:
-    return [x.contiguous() for x in data]
+    return flow, results
 
 
 @lru_cache(64)
@@ -153,26 +140,57 @@ def _step(sums, potential, moved, base, tau, present, one):  # type: ignore[no-u
     return tl.where(sound, base - tau * log_sums - (potential + moved), one - one)
 
 
+@triton.jit
+def _relaxation(residual, previous, optimal, one):  # type: ignore[no-untyped-def]
+    """How far the next sweeps go: none too far at first, less far where that made it worse."""
+    worse = (residual > previous) & (residual > 0.3)
+    factor = tl.where(worse, 0.5 * (one + optimal), optimal)
+    return tl.where(residual > 3.0, one, factor)
+
+
+@triton.jit
+def _judge(  # type: ignore[no-untyped-def]
+    hyp, hyp_sums, phi, ref, ref_sums, psi, transport, faults, settings, out
+):
+    """Store the gap, whether it is small enough, and the three values; the potentials are logs."""
+    hyp_penalty, ref_penalty = tl.load(settings), tl.load(settings + 1)
+    hyp_power, ref_power = tl.load(settings + 4), tl.load(settings + 5)
+    epsilon, tolerance, one = tl.load(settings + 6), tl.load(settings + 7), tl.load(settings + 10)
+    zero = one - one
+    phi, psi = tl.where(phi > -1e29, phi, zero), tl.where(psi > -1e29, psi, zero)
+    hyp_target, ref_target = hyp * tl.exp(-hyp_power * phi), ref * tl.exp(-ref_power * psi)
+    moved = epsilon * tl.sum(hyp_sums, axis=0)
+    dual = hyp_penalty * tl.sum(hyp - hyp_target, axis=0) - moved
+    dual += ref_penalty * tl.sum(ref - ref_target, axis=0)
+    bound = hyp_penalty * _divergence(hyp_sums, hyp_target, one)
+    bound += ref_penalty * _divergence(ref_sums, ref_target, one)
+    bound = tl.where(faults > 0, zero / zero, bound)
+    penalties = hyp_penalty * _divergence(hyp_sums, hyp, one)
+    penalties += ref_penalty * _divergence(ref_sums, ref, one)
+    logs = tl.sum(hyp_sums * phi, axis=0) + tl.sum(ref_sums * psi, axis=0)
+    tl.store(out, bound)
+    tl.store(out + 1, tl.where(bound <= tolerance * (one + tl.abs(dual)), one, zero))
+    tl.store(out + 2, transport)
+    tl.store(out + 3, transport + penalties)
+    tl.store(out + 4, penalties + epsilon * logs - moved)
+
+
 @triton.jit  # type: ignore[untyped-decorator]
 def _small_kernel(  # type: ignore[no-untyped-def]
-    cost, hyp_mass, ref_mass, hyp_size, ref_size, settings, flow, gap, converged,
+    cost, hyp_mass, ref_mass, hyp_size, ref_size, settings, flow, out,
     rows, columns, max_iterations, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     hyp_penalty, ref_penalty = tl.load(settings), tl.load(settings + 1)
     hyp_tau, ref_tau = tl.load(settings + 2), tl.load(settings + 3)
-    hyp_power, ref_power = tl.load(settings + 4), tl.load(settings + 5)
-    epsilon, tolerance = tl.load(settings + 6), tl.load(settings + 7)
-    aim, optimal, one = tl.load(settings + 8), tl.load(settings + 9), tl.load(settings + 10)
+    epsilon, aim = tl.load(settings + 6), tl.load(settings + 8)
+    optimal, one = tl.load(settings + 9), tl.load(settings + 10)
     zero, absent = one - one, one * -1e30
     pair = tl.program_id(0).to(tl.int64)
     i, j = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
     hyp_in, ref_in = i < tl.load(hyp_size + pair), j < tl.load(ref_size + pair)
-    hyp, hyp_present, hyp_faults, hyp_total = _mass(
-        hyp_mass + pair * rows + i, hyp_in, hyp_penalty, one
-    )
-    ref, ref_present, ref_faults, ref_total = _mass(
-        ref_mass + pair * columns + j, ref_in, ref_penalty, one
-    )
+    hyp_mass, ref_mass = hyp_mass + pair * rows, ref_mass + pair * columns
+    hyp, hyp_present, hyp_faults, hyp_total = _mass(hyp_mass + i, hyp_in, hyp_penalty, one)
+    ref, ref_present, ref_faults, ref_total = _mass(ref_mass + j, ref_in, ref_penalty, one)
     hyp_base = hyp_tau * tl.log(tl.where(hyp_present, hyp, one))
     ref_base = ref_tau * tl.log(tl.where(ref_present, ref, one))
     both = hyp_present[:, None] & ref_present[None, :]
@@ -216,187 +234,193 @@ def _small_kernel(  # type: ignore[no-untyped-def]
             phi += hyp_moved
             psi += ref_moved
         residual = change
-        worse = (residual > previous) & (residual > 0.3)
-        factor = tl.where(worse, 0.5 * (one + optimal), optimal)
-        factor = tl.where(residual > 3.0, one, factor)
+        factor = _relaxation(residual, previous, optimal, one)
         previous = residual
         sweep += 8
     plan = tl.where(both, tl.exp(phi[:, None] + psi[None, :] - scaled_cost), zero)
     tl.store(flow + at, plan, mask=(i[:, None] < rows) & (j[None, :] < columns))
-    hyp_target = hyp * tl.exp(tl.where(hyp_present, -hyp_power * phi, zero))
-    ref_target = ref * tl.exp(tl.where(ref_present, -ref_power * psi, zero))
+    paid = epsilon * tl.sum(tl.sum(plan * scaled_cost, axis=1), axis=0)
     hyp_sums, ref_sums = tl.sum(plan, axis=1), tl.sum(plan, axis=0)
-    dual = hyp_penalty * tl.sum(hyp - hyp_target, axis=0)
-    dual += ref_penalty * tl.sum(ref - ref_target, axis=0) - epsilon * tl.sum(hyp_sums, axis=0)
-    bound = hyp_penalty * _divergence(hyp_sums, hyp_target, one)
-    bound += ref_penalty * _divergence(ref_sums, ref_target, one)
-    bound = tl.where(faults > 0, zero / zero, bound)
-    tl.store(gap + pair, bound)
-    tl.store(converged + pair, bound <= tolerance * (one + tl.abs(dual)))
+    _judge(hyp, hyp_sums, phi, ref, ref_sums, psi, paid, faults, settings, out + pair * 5)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _log_sums(  # type: ignore[no-untyped-def]
+    cost, potentials, out, size, other_size, stride, other_stride, epsilon, one, TILE: tl.constexpr
+):
+    """The logarithms of the sums of exp(potential - cost / epsilon) over the other side's units."""
+    absent = one * -1e30
+    for start in range(0, size, TILE):
+        i = start + tl.arange(0, TILE)
+        top = tl.zeros((TILE, TILE), tl.float64) + absent
+        sums = tl.zeros((TILE, TILE), tl.float64)
+        for begin in range(0, other_size, TILE):
+            j = begin + tl.arange(0, TILE)
+            inside = (i < size)[:, None] & (j < other_size)[None, :]
+            at = i[:, None] * stride + j[None, :] * other_stride
+            scaled = tl.load(cost + at, mask=inside, other=0.0).to(tl.float64) / epsilon
+            exponent = tl.where(inside, tl.load(potentials + j)[None, :] - scaled, absent)
+            fall = tl.exp(-tl.abs(exponent - top))
+            sums = tl.where(exponent > top, sums * fall + one, sums + fall)
+            top = tl.maximum(top, exponent)
+        peak = tl.max(top, axis=1)
+        total = tl.sum(sums * tl.exp(top - peak[:, None]), axis=1)
+        tl.store(out + i, peak + tl.log(total))
+    tl.debug_barrier()
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _sums(  # type: ignore[no-untyped-def]
+    plan, factors, out, size, other_size, stride, other_stride, TILE: tl.constexpr
+):
+    """The sums over the other side's units, each times its factor."""
+    for start in range(0, size, TILE):
+        i = start + tl.arange(0, TILE)
+        sums = tl.zeros((TILE, TILE), tl.float64)
+        for begin in range(0, other_size, TILE):
+            j = begin + tl.arange(0, TILE)
+            inside = (i < size)[:, None] & (j < other_size)[None, :]
+            at = i[:, None] * stride + j[None, :] * other_stride
+            sums += tl.load(plan + at, mask=inside, other=0.0) * tl.load(factors + j)[None, :]
+        tl.store(out + i, tl.sum(sums, axis=1))
+    tl.debug_barrier()
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _absorb(  # type: ignore[no-untyped-def]
+    cost, hyp_at, ref_at, flow, size, other_size, rows, columns, stride, epsilon,
+    TILE: tl.constexpr, PAID: tl.constexpr,
+):  # fmt: skip
+    """Store the plan of these potentials, 0 past the sizes; what it pays, where that is asked."""
+    paid = tl.zeros((TILE, TILE), tl.float64)
+    for start in range(0, rows, TILE):
+        i = start + tl.arange(0, TILE)
+        for begin in range(0, columns, TILE):
+            j = begin + tl.arange(0, TILE)
+            inside = (i < size)[:, None] & (j < other_size)[None, :]
+            at = i[:, None] * stride + j[None, :]
+            scaled = tl.load(cost + at, mask=inside, other=0.0).to(tl.float64) / epsilon
+            exponent = tl.load(hyp_at + i)[:, None] + tl.load(ref_at + j)[None, :] - scaled
+            plan = tl.exp(tl.where(inside, exponent, -1e30))
+            tl.store(flow + at, plan, mask=(i < rows)[:, None] & (j < columns)[None, :])
+            if PAID:
+                paid += plan * scaled
+    tl.debug_barrier()
+    return epsilon * tl.sum(tl.sum(paid, axis=1), axis=0)
+
+
+@triton.jit
+def _share(at, values):  # type: ignore[no-untyped-def]
+    """Store a vector for all threads to read."""
+    tl.debug_barrier()
+    tl.store(at, values)
+    tl.debug_barrier()
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _tiled_kernel(  # type: ignore[no-untyped-def]
-    cost, hyp_mass, ref_mass, hyp_size, ref_size, settings, potentials, flow, gap, converged,
-    rows, columns, max_iterations, TILE: tl.constexpr, COLUMNS: tl.constexpr,
+    cost, hyp_mass, ref_mass, hyp_size, ref_size, settings, vectors, flow, out,
+    rows, columns, max_iterations, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """As above; every sweep reads tile by tile, and both sides are updated on the way.
+    """As above; every sweep reads tile by tile, once for the rows and once for the columns.
 
-    The potentials of hyp lie in memory, and the absorbed kernel where the plan will be. Those of
-    ref are updated once all tiles have been seen: in the log domain the sums over them are kept
-    with their maximum so far.
+    The absorbed kernel lies where the plan will be; `vectors` has what tiles are multiplied with,
+    and the sums over them.
     """
     hyp_penalty, ref_penalty = tl.load(settings), tl.load(settings + 1)
     hyp_tau, ref_tau = tl.load(settings + 2), tl.load(settings + 3)
-    hyp_power, ref_power = tl.load(settings + 4), tl.load(settings + 5)
-    epsilon, tolerance = tl.load(settings + 6), tl.load(settings + 7)
-    aim, optimal, one = tl.load(settings + 8), tl.load(settings + 9), tl.load(settings + 10)
+    epsilon, aim = tl.load(settings + 6), tl.load(settings + 8)
+    optimal, one = tl.load(settings + 9), tl.load(settings + 10)
     zero, absent = one - one, one * -1e30
     pair = tl.program_id(0).to(tl.int64)
     cost += pair * rows * columns
     flow += pair * rows * columns
-    hyp_mass += pair * rows
-    potentials += pair * rows * 2
-    size = tl.load(hyp_size + pair).to(tl.int32)
-    j = tl.arange(0, COLUMNS)
-    ref_in = j < tl.load(ref_size + pair)
-    ref, ref_present, faults, ref_total = _mass(
-        ref_mass + pair * columns + j, ref_in, ref_penalty, one
-    )
+    n, m = tl.load(hyp_size + pair).to(tl.int32), tl.load(ref_size + pair).to(tl.int32)
+    i, j = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    hyp_at = vectors + pair * 2 * (ROWS + COLUMNS)
+    ref_at, hyp_out, ref_out = hyp_at + ROWS, hyp_at + ROWS + COLUMNS, hyp_at + 2 * ROWS + COLUMNS
+    hyp_mass, ref_mass = hyp_mass + pair * rows, ref_mass + pair * columns
+    hyp, hyp_present, faults, hyp_total = _mass(hyp_mass + i, i < n, hyp_penalty, one)
+    ref, ref_present, ref_faults, ref_total = _mass(ref_mass + j, j < m, ref_penalty, one)
+    hyp_base = hyp_tau * tl.log(tl.where(hyp_present, hyp, one))
     ref_base = ref_tau * tl.log(tl.where(ref_present, ref, one))
-    psi = tl.where(ref_present, zero, absent)
-    hyp_total = zero
-    for start in range(0, size, TILE):
-        i = start + tl.arange(0, TILE)
-        hyp_in = i < size
-        mass, present, invalid_masses, total = _mass(hyp_mass + i, hyp_in, hyp_penalty, one)
-        hyp_total += total
-        faults += invalid_masses
-        inside = hyp_in[:, None] & ref_in[None, :]
-        at = i[:, None] * columns + j[None, :]
-        costs = tl.load(cost + at, mask=inside, other=0.0).to(tl.float64)
-        invalid = (inside & ~(tl.abs(costs) < 1e300)).to(tl.int32)
-        faults += tl.sum(tl.sum(invalid, axis=1), axis=0)
-        tl.store(potentials + i, tl.where(hyp_in, zero, zero), mask=hyp_in)
-    faults += ((hyp_total <= 0.0) | (ref_total <= 0.0)).to(tl.int32)
-    tl.debug_barrier()
+    phi, psi = tl.where(hyp_present, zero, absent), tl.where(ref_present, zero, absent)
+    faults += ref_faults + ((hyp_total <= 0.0) | (ref_total <= 0.0)).to(tl.int32)
+    for start in range(0, n, TILE):
+        for begin in range(0, m, TILE):
+            row, column = start + tl.arange(0, TILE), begin + tl.arange(0, TILE)
+            inside = (row < n)[:, None] & (column < m)[None, :]
+            costs = tl.load(cost + row[:, None] * columns + column[None, :], mask=inside, other=0.0)
+            invalid = (inside & ~(tl.abs(costs.to(tl.float64)) < 1e300)).to(tl.int32)
+            faults += tl.sum(tl.sum(invalid, axis=1), axis=0)
     factor, residual, previous = one, one * 1e300, one * 1e300
     sweep = 0
     while (sweep < max_iterations) & (residual > aim) & (faults == 0):
         change = zero
         if residual > 3.0:
             for _ in range(8):
-                change = zero
-                top = tl.where(ref_in, absent, absent)
-                sums = tl.where(ref_in, zero, zero)
-                for start in range(0, size, TILE):
-                    i = start + tl.arange(0, TILE)
-                    mass, present, invalid_masses, total = _mass(
-                        hyp_mass + i, i < size, hyp_penalty, one
-                    )
-                    both = present[:, None] & ref_present[None, :]
-                    at = i[:, None] * columns + j[None, :]
-                    scaled = tl.load(cost + at, mask=both, other=0.0).to(tl.float64) / epsilon
-                    exponent = tl.where(both, psi[None, :] - scaled, absent)
-                    peak = tl.max(exponent, axis=1)
-                    norm = peak + tl.log(tl.sum(tl.exp(exponent - peak[:, None]), axis=1))
-                    phi = tl.load(potentials + i, mask=i < size, other=0.0)
-                    base = hyp_tau * tl.log(tl.where(present, mass, one))
-                    step = tl.where(present, base - hyp_tau * norm - phi, zero)
-                    phi += factor * step
-                    tl.store(potentials + i, phi, mask=i < size)
-                    change = tl.maximum(change, tl.max(tl.abs(step), axis=0))
-                    exponent = tl.where(both, phi[:, None] - scaled, absent)
-                    higher = tl.maximum(top, tl.max(exponent, axis=0))
-                    fresh = tl.sum(tl.where(both, tl.exp(exponent - higher[None, :]), zero), axis=0)
-                    sums = sums * tl.exp(top - higher) + fresh
-                    top = higher
-                norm = top + tl.log(tl.where(sums > 0.0, sums, one))
+                _share(ref_at + j, psi)
+                _log_sums(cost, ref_at, hyp_out, n, m, columns, 1, epsilon, one, TILE)
+                norm = tl.load(hyp_out + i, mask=i < n, other=0.0)
+                step = tl.where(hyp_present, hyp_base - hyp_tau * norm - phi, zero)
+                phi += factor * step
+                change = tl.max(tl.abs(step), axis=0)
+                _share(hyp_at + i, phi)
+                _log_sums(cost, hyp_at, ref_out, m, n, 1, columns, epsilon, one, TILE)
+                norm = tl.load(ref_out + j, mask=j < m, other=0.0)
                 step = tl.where(ref_present, ref_base - ref_tau * norm - psi, zero)
                 psi += factor * step
                 change = tl.maximum(change, tl.max(tl.abs(step), axis=0))
-                tl.debug_barrier()
         else:
-            ref_moved = tl.where(ref_in, zero, zero)
-            for sweeps in range(8):
-                change = zero
-                sums = tl.where(ref_in, zero, zero)
-                for start in range(0, size, TILE):
-                    i = start + tl.arange(0, TILE)
-                    mass, present, invalid_masses, total = _mass(
-                        hyp_mass + i, i < size, hyp_penalty, one
-                    )
-                    both = present[:, None] & ref_present[None, :]
-                    at = i[:, None] * columns + j[None, :]
-                    phi = tl.load(potentials + i, mask=i < size, other=0.0)
-                    hyp_moved = tl.load(potentials + rows + i, mask=i < size, other=0.0)
-                    if sweeps == 0:
-                        scaled = tl.load(cost + at, mask=both, other=0.0).to(tl.float64) / epsilon
-                        exponent = tl.where(both, phi[:, None] + psi[None, :] - scaled, absent)
-                        absorbed = tl.where(both, tl.exp(exponent), zero)
-                        tl.store(flow + at, absorbed, mask=(i < size)[:, None] & ref_in[None, :])
-                        hyp_moved = tl.where(present, zero, zero)
-                    else:
-                        absorbed = tl.load(flow + at, mask=both, other=0.0)
-                    row_sums = tl.sum(absorbed * tl.exp(ref_moved)[None, :], axis=1)
-                    base = hyp_tau * tl.log(tl.where(present, mass, one))
-                    step = _step(row_sums, phi, hyp_moved, base, hyp_tau, present, one)
-                    hyp_moved += factor * step
-                    if sweeps == 7:
-                        tl.store(potentials + i, phi + hyp_moved, mask=i < size)
-                    else:
-                        tl.store(potentials + rows + i, hyp_moved, mask=i < size)
-                    change = tl.maximum(change, tl.max(tl.abs(step), axis=0))
-                    sums += tl.sum(absorbed * tl.exp(hyp_moved)[:, None], axis=0)
+            _share(hyp_at + i, phi)
+            _share(ref_at + j, psi)
+            _absorb(cost, hyp_at, ref_at, flow, n, m, n, m, columns, epsilon, TILE, False)
+            hyp_moved, ref_moved = tl.where(i < n, zero, zero), tl.where(j < m, zero, zero)
+            for _ in range(8):
+                _share(ref_at + j, tl.exp(ref_moved))
+                _sums(flow, ref_at, hyp_out, n, m, columns, 1, TILE)
+                sums = tl.load(hyp_out + i, mask=i < n, other=0.0)
+                step = _step(sums, phi, hyp_moved, hyp_base, hyp_tau, hyp_present, one)
+                hyp_moved += factor * step
+                change = tl.max(tl.abs(step), axis=0)
+                _share(hyp_at + i, tl.exp(hyp_moved))
+                _sums(flow, hyp_at, ref_out, m, n, 1, columns, TILE)
+                sums = tl.load(ref_out + j, mask=j < m, other=0.0)
                 step = _step(sums, psi, ref_moved, ref_base, ref_tau, ref_present, one)
                 ref_moved += factor * step
                 change = tl.maximum(change, tl.max(tl.abs(step), axis=0))
-                tl.debug_barrier()
+            phi += hyp_moved
             psi += ref_moved
         residual = change
-        worse = (residual > previous) & (residual > 0.3)
-        factor = tl.where(worse, 0.5 * (one + optimal), optimal)
-        factor = tl.where(residual > 3.0, one, factor)
+        factor = _relaxation(residual, previous, optimal, one)
         previous = residual
         sweep += 8
-    ref_sums = tl.where(ref_in, zero, zero)
-    bound, dual = zero, zero
-    for start in range(0, rows, TILE):
-        i = start + tl.arange(0, TILE)
-        mass, present, invalid_masses, total = _mass(hyp_mass + i, i < size, hyp_penalty, one)
-        both = present[:, None] & ref_present[None, :]
-        at = i[:, None] * columns + j[None, :]
-        scaled = tl.load(cost + at, mask=both, other=0.0).to(tl.float64) / epsilon
-        phi = tl.load(potentials + i, mask=i < size, other=0.0)
-        exponent = tl.where(both, phi[:, None] + psi[None, :] - scaled, absent)
-        plan = tl.where(both, tl.exp(exponent), zero)
-        tl.store(flow + at, plan, mask=(i[:, None] < rows) & (j[None, :] < columns))
-        sums = tl.sum(plan, axis=1)
-        target = mass * tl.exp(tl.where(present, -hyp_power * phi, zero))
-        dual += hyp_penalty * tl.sum(mass - target, axis=0) - epsilon * tl.sum(sums, axis=0)
-        bound += hyp_penalty * _divergence(sums, target, one)
-        ref_sums += tl.sum(plan, axis=0)
-    target = ref * tl.exp(tl.where(ref_present, -ref_power * psi, zero))
-    dual += ref_penalty * tl.sum(ref - target, axis=0)
-    bound += ref_penalty * _divergence(ref_sums, target, one)
-    bound = tl.where(faults > 0, zero / zero, bound)
-    tl.store(gap + pair, bound)
-    tl.store(converged + pair, bound <= tolerance * (one + tl.abs(dual)))
+    _share(hyp_at + i, phi)
+    _share(ref_at + j, psi)
+    paid = _absorb(cost, hyp_at, ref_at, flow, n, m, rows, columns, columns, epsilon, TILE, True)
+    _share(hyp_at + i, tl.where(i < n, one, one))
+    _share(ref_at + j, tl.where(j < m, one, one))
+    _sums(flow, ref_at, hyp_out, n, m, columns, 1, TILE)
+    _sums(flow, hyp_at, ref_out, m, n, 1, columns, TILE)
+    hyp_sums = tl.load(hyp_out + i, mask=i < n, other=0.0)
+    ref_sums = tl.load(ref_out + j, mask=j < m, other=0.0)
+    _judge(hyp, hyp_sums, phi, ref, ref_sums, psi, paid, faults, settings, out + pair * 5)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _nearest_kernel(  # type: ignore[no-untyped-def]
-    cost, masses, row_sizes, column_sizes, settings, flow, converged,
-    rows, cells, row_stride, column_stride, TILE: tl.constexpr, COLUMNS: tl.constexpr,
+    cost, masses, row_sizes, column_sizes, settings, flow, out,
+    rows, cells, row_stride, column_stride,
+    ENTER: tl.constexpr, TILE: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Every unit that chooses is a row; the units it chooses from are the columns."""
-    penalty, one = tl.load(settings), tl.load(settings + 1)
+    penalty, finite, one = tl.load(settings), tl.load(settings + 1), tl.load(settings + 2)
     zero = one - one
     pair = tl.program_id(0).to(tl.int64)
     size = tl.load(row_sizes + pair).to(tl.int32)
     j = tl.arange(0, COLUMNS)
     column_in = j < tl.load(column_sizes + pair)
-    faults, total = 0, zero
+    faults, total, transport, penalties = 0, zero, zero, zero
     for start in range(0, size, TILE):
         i = start + tl.arange(0, TILE)
         mass = tl.load(masses + pair * rows + i, mask=i < size, other=0.0).to(tl.float64)
@@ -407,44 +431,16 @@ def _nearest_kernel(  # type: ignore[no-untyped-def]
         faults += tl.sum(tl.sum((inside & ~(tl.abs(costs) < 1e300)).to(tl.int32), axis=1), axis=0)
         total += tl.sum(mass, axis=0)
         costs = tl.where(column_in[None, :], costs, one * 1e300)
-        nearest = tl.argmin(costs, axis=1)
-        sent = mass * tl.exp(-tl.min(costs, axis=1) / penalty)
-        chosen = inside & (j[None, :] == nearest[:, None])
-        tl.store(flow + at, tl.where(chosen, sent[:, None], zero), mask=inside)
-    faults += (total <= 0.0).to(tl.int32)
-    tl.store(converged + pair, faults == 0)
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def _totals_kernel(  # type: ignore[no-untyped-def]
-    cost, hyp_mass, ref_mass, hyp_size, ref_size, settings, flow, out,
-    rows, columns, TILE: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    hyp_penalty, ref_penalty = tl.load(settings), tl.load(settings + 1)
-    epsilon, one = tl.load(settings + 2), tl.load(settings + 3)
-    zero = one - one
-    pair = tl.program_id(0).to(tl.int64)
-    size = tl.load(hyp_size + pair).to(tl.int32)
-    j = tl.arange(0, COLUMNS)
-    ref_in = j < tl.load(ref_size + pair)
-    transport, penalties, entropy = zero, zero, zero
-    ref_sums = tl.where(ref_in, zero, zero)
-    for start in range(0, size, TILE):
-        i = start + tl.arange(0, TILE)
-        inside = (i < size)[:, None] & ref_in[None, :]
-        at = pair * rows * columns + i[:, None] * columns + j[None, :]
-        plan = tl.load(flow + at, mask=inside, other=0.0).to(tl.float64)
-        costs = tl.load(cost + at, mask=inside, other=0.0).to(tl.float64)
-        moved = plan > 0.0
-        transport += tl.sum(tl.sum(tl.where(moved, plan * costs, zero), axis=1), axis=0)
-        logs = tl.log(tl.where(moved, plan, one))
-        entropy += tl.sum(tl.sum(plan * logs - plan, axis=1), axis=0)
-        mass = tl.load(hyp_mass + pair * rows + i, mask=i < size, other=0.0).to(tl.float64)
-        sums = tl.sum(plan, axis=1)
-        penalties += hyp_penalty * _divergence(sums, mass, one)
-        ref_sums += tl.sum(plan, axis=0)
-    mass = tl.load(ref_mass + pair * columns + j, mask=ref_in, other=0.0).to(tl.float64)
-    penalties += ref_penalty * _divergence(ref_sums, mass, one)
-    tl.store(out + pair * 3, transport)
-    tl.store(out + pair * 3 + 1, transport + penalties)
-    tl.store(out + pair * 3 + 2, transport + penalties + epsilon * entropy)
+        least = tl.min(costs, axis=1)
+        sent = mass * tl.exp(-least / penalty)
+        transport += tl.sum(tl.where(i < size, sent * least, zero), axis=0)
+        penalties += finite * _divergence(sent, mass, one)
+        if ENTER:
+            chosen = inside & (j[None, :] == tl.argmin(costs, axis=1)[:, None])
+            tl.store(flow + at, tl.where(chosen, sent[:, None], zero), mask=inside)
+    sound = (faults == 0) & (total > 0.0)
+    tl.store(out + pair * 5, tl.where(sound, zero, zero / zero))
+    tl.store(out + pair * 5 + 1, tl.where(sound, one, zero))
+    tl.store(out + pair * 5 + 2, transport)
+    tl.store(out + pair * 5 + 3, transport + penalties)
+    tl.store(out + pair * 5 + 4, transport + penalties)
