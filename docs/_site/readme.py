@@ -136,9 +136,9 @@ def speed() -> str:
     return "\n".join(lines)
 
 
-def gpu() -> str:
-    """Pairs per second on a GPU of all that was measured, each with a bar."""
-    rows = [row for row in _read("gpu")["rows"] if "metric" in row]
+def gpu(tokens: str) -> str:
+    """Pairs per second on a GPU of all that was measured at so many tokens, each with a bar."""
+    rows = [row for row in _read("gpu")["rows"] if str(row["tokens"]) == tokens]
     fastest = max(max(row["pairs_per_second"], row.get("encoder_alone", 0)) for row in rows)
     lines = ["| metric | pairs per second | | encoder alone | share of it |"]
     lines.append("| --- | ---: | --- | ---: | ---: |")
