@@ -37,7 +37,16 @@ class FlagKind(StrEnum):
     REPEATED = "repeated"
 
 
-CRITICAL = frozenset(list(FlagKind)[-6:])
+CRITICAL = frozenset(
+    {
+        FlagKind.NUMBER,
+        FlagKind.NEGATION,
+        FlagKind.NAME,
+        FlagKind.UNTRANSLATED,
+        FlagKind.TRUNCATED,
+        FlagKind.REPEATED,
+    }
+)
 """The kinds of what differs critically."""
 
 
