@@ -1,6 +1,7 @@
 """Fitting: through the plans of the metric itself, on what is not held out, with the same bits."""
 
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,15 @@ from freight.core.metric import Metric
 from freight.data.judgements import Judgements
 from freight.errors import InvalidInput
 from freight.learn import fit
-from freight.learn.fitting import CHECKPOINT, LEAST_RATINGS, Fit, Recipe, TrainingEvent
+from freight.learn.fitting import (
+    CHECKPOINT,
+    LEAST_RATINGS,
+    Fit,
+    Recipe,
+    TrainingEvent,
+    _Training,
+    provenance,
+)
 from freight.learn.ratings import SetGain, TrainingPart, combined_p, draw_tested
 from freight.learn.trainable import TrainableMetric
 
@@ -106,6 +115,47 @@ def test_gradients_are_those_of_the_scores(tiny_model: Path) -> None:
         if x.grad is not None
     )
     assert slope == pytest.approx((total(1e-3) - total(-1e-3)) / 2e-3, rel=0.03)
+
+
+def test_a_criterion_that_falls_is_part_of_the_loss() -> None:
+    judged = judgements(40)
+    good = judged.human["quality"]
+    other = np.random.default_rng(3).normal(size=40)
+    human = {"good": good, "other": np.where(np.arange(40) < 5, np.nan, other)}
+    part = TrainingPart.of(replace(judged, human=human), {}, None, 0.2, 0)
+    rows = np.arange(40)
+    scores = torch.tensor(good)  # agree with the one criterion alone
+    plain = part.loss(scores, rows, rows, keep=2.0)
+    assert float(plain) == float(part.loss(scores, rows, rows))  # nothing known to fall from
+    known = replace(part, untrained=other)
+    fallen = float(known.loss(scores, rows, rows, keep=2.0) - plain)
+    r = np.corrcoef(good[5:], other[5:])[0, 1]
+    assert fallen == pytest.approx(2.0 * (1.0 - r) / 2, rel=1e-5)  # the mean of 0 and 1 - r
+    assert float(known.loss(scores, rows, rows)) == float(plain)
+    kept = replace(part, untrained=good)
+    assert float(kept.loss(scores, rows, rows, keep=2.0)) == float(plain)
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(300, 64), (1000, 120), (5000, 512)])
+def test_few_ratings_take_few_rows_a_step(metric: Metric, rows: int, expected: int) -> None:
+    judged = judgements(rows)
+    texts: dict[str, int] = {}
+    part = TrainingPart.of(judged, texts, "ratings", 0.2, 0)
+    part = replace(part, rows={**part.rows, "stop": part.rows["stop"][:5]})
+    training = _Training(TrainableMetric(metric, list(texts)), [part], Recipe(), 0)
+    trained_on = len(part.rows["train"])
+    assert training.rows == min(512, max(64, trained_on // 5))
+    assert training.rows == pytest.approx(expected, abs=15)
+
+
+def test_what_an_adapter_says_of_its_origin_needs_no_installed_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", missing)
+    assert provenance([judgements(5)], Recipe(), 0, [])["freight"] == freight.__version__
 
 
 def test_an_adapter_gives_what_was_fitted(metric: Metric, tiny_model: Path) -> None:

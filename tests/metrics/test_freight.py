@@ -14,7 +14,7 @@ from freight.core.costs import PointPairs
 from freight.core.types import Kind
 from freight.core.weightings import Standardised, sentences
 from freight.encoders import PACKAGED, adapters
-from freight.encoders.adapters import read_adapter
+from freight.encoders.adapters import read_adapter, shipped_adapter
 
 HYPS = ["the cat sat on the mat", "a dog barked loudly .", "he said nothing", "one"]
 REFS = ["a cat was sitting on the mat", "the dog was barking .", "he did not speak", "three"]
@@ -150,6 +150,15 @@ def test_shipped_adapters_are_small_and_say_where_they_come_from(path: Path) -> 
     assert all(one["rows"] and len(one["sha256"]) == 64 for one in adapter.provenance["data"])
     trained_on = {one["name"] for one in adapter.provenance["data"]}
     assert not trained_on & {one["set"].split()[0] for one in adapter.provenance["tests"]}
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_adapters_are_for_the_weights_in_the_packages(path: Path) -> None:
+    adapter = read_adapter(path.stem)
+    if not PACKAGED[adapter.encoder].is_installed:
+        pytest.skip(f"{adapter.encoder} is not installed")
+    packaged = freight.encoder(adapter.encoder, device="cpu")
+    assert shipped_adapter("freight-da", packaged) == adapter
 
 
 def test_every_packaged_encoder_of_english_has_an_adapter() -> None:

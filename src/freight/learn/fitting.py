@@ -13,7 +13,6 @@ import math
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -58,6 +57,7 @@ _LEVEL = 0.05
 _WARM_UP = 20
 _LOOK_ROWS = 300
 """So many rows of a set, at most, are looked at during training."""
+_LEAST_ROWS = 64
 _STRENGTHS = (0.25, 0.5, 0.75, 1.0)
 
 
@@ -72,6 +72,8 @@ class Recipe:
     `runs`, from the same start over rows in another order, the mean is taken if it agrees best.
     `blind` is the weight of a penalty on agreement that comes from the text alone: on what the
     scores against references of other segments have in common with the ratings, beyond length.
+    `keep` is that of a penalty on agreeing less than the untrained metric with a criterion of a
+    set that has several: the mean of them can grow while one falls.
     """
 
     epochs: float = 1.0
@@ -85,6 +87,7 @@ class Recipe:
     patience: int = 3
     runs: int = 1
     blind: float = 0.0
+    keep: float = 2.0
 
 
 class TrainingEvent(NamedTuple):
@@ -191,13 +194,15 @@ def provenance(
     sets: Sequence[Judgements], recipe: Recipe, seed: int, gains: Sequence[SetGain]
 ) -> dict[str, Any]:
     """What an adapter says of its origin."""
+    from freight import __version__
+
     data = [
         {"name": one.name, "rows": count_judgements(one), "sha256": set_digest(one)} for one in sets
     ]
     figures = [gain._asdict() for gain in gains]
     return {
         "data": data, "seed": seed, "recipe": asdict(recipe), "held_out": figures,
-        "freight": version("freight"), "torch": torch.__version__,
+        "freight": __version__, "torch": torch.__version__,
     }  # fmt: skip
 
 
@@ -221,13 +226,17 @@ class _Training:
         self.trainable, self.parts, self.recipe = trainable, list(parts), recipe
         self.learned = [part for part in parts if len(part.rows["train"]) > 3]
         rows = sum(len(part.rows["train"]) for part in self.learned)
-        self.steps = max(recipe.least_steps, math.ceil(recipe.epochs * rows / recipe.rows))
+        # Of few rows a step takes a fifth: more steps would cost as much, and teach no more.
+        self.rows = min(recipe.rows, max(_LEAST_ROWS, rows // 5))
+        self.steps = max(recipe.least_steps, math.ceil(recipe.epochs * rows / self.rows))
         self.rng = np.random.default_rng(seed)
         self.first, self.runs = self._copy(), list[Differences]()
         self.curve: list[TrainingEvent] = []
         self._begin()
         self._looked = [self._look_rows(part) for part in self.parts]
         self.untrained = self._look()
+        if recipe.keep:
+            self.learned = [self._with_untrained(part) for part in self.learned]
 
     def _begin(self) -> None:
         """Start a run, from the first differences."""
@@ -329,7 +338,7 @@ class _Training:
             np.sort(
                 self.rng.choice(
                     self.learned[k].rows["train"],
-                    min(recipe.rows // recipe.parts, sizes[k]),
+                    min(self.rows // recipe.parts, sizes[k]),
                     replace=False,
                 )
             )
@@ -339,7 +348,7 @@ class _Training:
         rows = [part.texts_of(some) for part, some in zip(parts, chosen, strict=True)]
         scores, blind = self.trainable.scores_of(parts, rows, self.rng if recipe.blind else None)
         losses = [
-            part.loss(own, texts, some)
+            part.loss(own, texts, some, recipe.keep)
             for part, own, texts, some in zip(parts, scores, rows, chosen, strict=True)
         ]
         loss = torch.stack(losses).mean()
@@ -354,6 +363,12 @@ class _Training:
             for name, value in self.trainable.differences.items():
                 self.average[name].lerp_(value, 1.0 - past)
         return float(loss.detach())
+
+    def _with_untrained(self, part: TrainingPart) -> TrainingPart:
+        """A set of several criteria with the scores of the rows that are trained on."""
+        if part.judged.preferences is not None or len(part.judged.human) < 2:
+            return part
+        return replace(part, untrained=self.trainable.score_all(part, part.rows["train"]))
 
     def _look_rows(self, part: TrainingPart) -> Array:
         chosen = part.rows["stop"]

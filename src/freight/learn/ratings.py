@@ -127,7 +127,8 @@ class TrainingPart:
     """One judgement set as numbers, its rows shared out: to train on, to stop by, to test with.
 
     `target` is the mean of the criteria, each with mean 0 and deviation 1; `weight` grows with the
-    number of raters. In a set of preferences `rows` number those instead of texts.
+    number of raters. In a set of preferences `rows` number those instead of texts. `untrained` are
+    the scores of the untrained metric, where they are known.
     """
 
     judged: Judgements
@@ -136,6 +137,7 @@ class TrainingPart:
     target: Array
     weight: Array
     rows: dict[str, Array]
+    untrained: Array | None = None
 
     @classmethod
     def of(
@@ -208,8 +210,12 @@ class TrainingPart:
         owner = np.repeat(np.arange(len(rows)), counts)
         return np.stack((np.repeat(self.hyp[rows], counts), refs), axis=1), owner
 
-    def loss(self, scores: Tensor, rows: Array, chosen: Array) -> Tensor:
-        """One minus Pearson's r, or how surprising the preferences are."""
+    def loss(self, scores: Tensor, rows: Array, chosen: Array, keep: float = 0.0) -> Tensor:
+        """One minus Pearson's r, or how surprising the preferences are.
+
+        With `keep`, and where untrained scores are known, so much besides of what r with each
+        criterion has fallen by.
+        """
         if self.judged.preferences is not None:
             both = np.searchsorted(rows, self.judged.preferences[chosen])
             ahead = scores[both[:, 0]] - scores[both[:, 1]]
@@ -218,7 +224,17 @@ class TrainingPart:
             torch.as_tensor(x[chosen], device=scores.device, dtype=scores.dtype)
             for x in (self.target, self.weight)
         )
-        return 1.0 - _pearson(scores, target, weight)
+        loss = 1.0 - _pearson(scores, target, weight)
+        if keep == 0.0 or self.untrained is None:
+            return loss
+        before = torch.as_tensor(self.untrained[chosen], device=scores.device, dtype=scores.dtype)
+        falls = []
+        for values in self.judged.human.values():
+            rated = torch.as_tensor(values[chosen], device=scores.device, dtype=scores.dtype)
+            known = weight * rated.isfinite()
+            rated = rated.nan_to_num()
+            falls.append((_pearson(before, rated, known) - _pearson(scores, rated, known)).relu())
+        return loss + keep * torch.stack(falls).mean()
 
     def blind_pairs(self, rows: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """Each of these hypotheses with a reference of another row, and these rows.
