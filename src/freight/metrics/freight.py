@@ -108,13 +108,13 @@ def _with_parameters_of(other: Any) -> "Callable[[Callable[..., Metric]], Callab
     "freight-da",
     columns={"score": HIGHER},
     presets=freight.presets,
-    choose_when="you judge translations into English, with one of the encoders it was trained for",
+    choose_when="you judge translations, with one of the four encoders that it was trained for",
 )
 @_with_parameters_of(freight.factory)
 def freight_da(**settings: Any) -> "Metric":
     """`freight` trained on people's assessments of translations, by an adapter of its encoder.
 
-    There is one for each English encoder that comes in a package; vectors for tests stay untrained.
+    There is one for each encoder that comes in a package; vectors for tests stay untrained.
     """
     from freight.encoders.adapters import shipped_adapter
     from freight.metrics import load
