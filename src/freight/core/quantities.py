@@ -45,6 +45,7 @@ def unequal_numbers(
         yield from _repeated(ours, theirs)
         yield from _other_units(ours, theirs)
         return
+    measured = {(x.unit, x.values): x for x in (*ours, *theirs) if x.unit}.values()
     for own, other in _pair_up(own_rest, other_rest):
         alone = own or other
         if own is not None and other is not None:
@@ -52,7 +53,7 @@ def unequal_numbers(
                 yield own, other
         elif alone is None or not (alone.strong and alone.digits and words_known):
             continue
-        elif not any(_is_converted(alone, one, _EQUIVALENT) for one in (*ours, *theirs)):
+        elif not any(_is_converted(alone, one, _EQUIVALENT) for one in measured):
             yield own, other
 
 
@@ -110,9 +111,8 @@ def _is_converted(one: Number, other: Number, rounding: float = 0.04) -> bool:
         factor = _CONVERSIONS.get((own.unit, their.unit))
         if factor is not None and any(abs(x * factor - y) <= rounding * y for x, y in both):
             return True
-        if {own.unit, their.unit} <= _TEMPERATURES and any(
-            abs(x * 1.8 + 32 - y) <= _ROUNDED_DEGREES and x != -y for x, y in both
-        ):
+        warm = {own.unit, their.unit} <= _TEMPERATURES
+        if warm and any(abs(x * 1.8 + 32 - y) <= _ROUNDED_DEGREES and x != -y for x, y in both):
             return True
     return False
 
