@@ -67,6 +67,8 @@ soak: .venv/ready-dev
 		$(BIN)/python -m pytest -q tests/run/test_killed.py
 	FREIGHT_BITS=250 $(BIN)/python -m pytest -q tests/core/test_bits.py
 	FREIGHT_FUZZ=20000 $(BIN)/python -m pytest -q tests/test_fuzz.py
+	FREIGHT_LONG=10000 $(BIN)/python -m pytest -q tests/encoders/test_long_texts.py
+	FREIGHT_AGREEMENT=all $(BIN)/python -m pytest -q tests/test_agreement.py
 	FREIGHT_SOAK_SECONDS=600 $(BIN)/python -m pytest -q -s tests/serve/test_soak.py
 
 dist: .venv/ready-dev

@@ -1,5 +1,6 @@
 """A document of ten thousand tokens is scored whole; a GPU scores as the CPU does."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import freight
 
 pytestmark = pytest.mark.filterwarnings("ignore::freight.errors.UntunedLayer")
 WORDS = ["cat", "dog", "house", "tree", "river", "stone", "cloud", "the", "a", "of", "runs", "old"]
+SAME = int(os.environ.get("FREIGHT_LONG", "2500"))
+"""How long a text is that is scored against itself; `make soak` has longer ones."""
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +40,11 @@ def document(length: int, seed: int) -> str:
 
 def test_ten_thousand_tokens(tiny: Path) -> None:
     metrics = [freight.load(name, encoder=str(tiny)) for name in ("lazy-emd", "emd", "bert-score")]
-    long, short = document(10_000, 0), document(300, 1)
+    long, middle, short = document(10_000, 0), document(SAME, 2), document(300, 1)
     cloud = metrics[0].parts[0].encoder.encode([long], [2])
     assert len(cloud.ids) == 10_002
     assert not torch.isnan(cloud.layers).any()
-    results = freight.score_together(metrics, [long, long], [short, long])
+    results = freight.score_together(metrics, [long, middle], [short, middle])
     for result in results:
         primary = result.columns[0]
         assert result.flags == (("windowed (hyp)", "windowed (ref)"),) * 2
