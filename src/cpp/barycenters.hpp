@@ -94,7 +94,8 @@ inline Moved iterate_points(const Matrix* stack, int depth, Units kept, const do
             negated_products(positions, stack[layer], kept, cost);
             if (step == 0) initial_tree(cost, uniform, mass, trees[layer]);
             clear(plan);
-            Value solved = solve_from_tree(cost, uniform, mass, trees[layer], 1000, plan);
+            auto fill = [&](int i, int j, double amount) { plan.at(i, j) = amount; };
+            Value solved = solve_from_tree(cost, uniform, mass, trees[layer], 1000, fill);
             exact = exact && solved.gap <= 1e-9 * (1.0 + size_of(solved.cost));
             crossing -= solved.cost / depth;
             for (int i = 0; i < size; ++i)
@@ -187,7 +188,8 @@ inline bool iterate_coefficients(Matrix gram, Units kept, const double* mass, st
                 for (int j = 0; j < kept.count; ++j) cost.at(i, j) = -products.at(i, layer * size + kept.kept[j]);
             if (step == 0) initial_tree(cost, uniform, mass, trees[layer]);
             clear(plan);
-            Value solved = solve_from_tree(cost, uniform, mass, trees[layer], 1000, plan);
+            auto fill = [&](int i, int j, double amount) { plan.at(i, j) = amount; };
+            Value solved = solve_from_tree(cost, uniform, mass, trees[layer], 1000, fill);
             exact = exact && solved.gap <= 1e-9 * (1.0 + size_of(solved.cost));
             for (int i = 0; i < size; ++i)
                 for (int j = 0; j < kept.count; ++j)

@@ -39,12 +39,16 @@ struct Terms {
     std::int64_t max_iterations;
 };
 
-// The plans (pair, n, m) in float64, without gaps; 0 beforehand.
+// The plans (pair, n, m) in float64, without gaps; 0 beforehand. The simplex may be asked for the entries of
+// its trees instead, and then has no flow: where they are in a plan and their masses (pair, n + m), a place
+// past the last is n * m; and what the plans cost.
 struct Solved {
     double* flow;
     std::int64_t n, m;
     double* gap;
     bool* converged;
+    std::int64_t* places;
+    double *masses, *transport;
 };
 
 struct Barycenters {

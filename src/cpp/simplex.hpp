@@ -321,9 +321,10 @@ struct Value {
     double gap, cost;
 };
 
-// Fill the plan of the tree, 0 beforehand, for the true masses; its duality gap and its cost.
+// The plan of the tree for the true masses, whose entries are given away one by one; its duality gap and its cost.
+template <class Enter>
 inline Value read_plan(Matrix cost, const double* hyp, const double* ref, const Tree& tree, const double* potential,
-                       Matrix plan) {
+                       Enter&& enter) {
     ScratchFrame frame;
     int n = cost.rows, m = cost.columns;
     const double* columns = potential + tree.first;
@@ -337,7 +338,7 @@ inline Value read_plan(Matrix cost, const double* hyp, const double* ref, const 
         remaining[above] += carried;
         int i = tree.row_of(node, above), j = tree.column_of(node, above);
         double mass = greater(carried * kSigns[node < above], 0.0);
-        plan.at(i, j) = mass;
+        enter(i, j, mass);
         value += mass * cost.at(i, j);
     }
     double dual = -dot(ref, columns, m);
@@ -349,16 +350,17 @@ inline Value read_plan(Matrix cost, const double* hyp, const double* ref, const 
     return {gap < 0.0 ? 0.0 : gap, value};  // what is not a number stays so
 }
 
-// Pivot a feasible tree until it is optimal and fill the plan, which is 0 beforehand. The tree may be
-// the optimal one of other costs between the same masses.
+// Pivot a feasible tree until it is optimal and give away the entries of its plan. The tree may be the
+// optimal one of other costs between the same masses.
+template <class Enter>
 inline Value solve_from_tree(Matrix cost, const double* hyp, const double* ref, Tree& tree,
-                             std::int64_t max_iterations, Matrix plan) {
+                             std::int64_t max_iterations, Enter&& enter) {
     ScratchFrame frame;
     double* potential = make_vector(frame, tree.first + cost.columns, kInfinity);
     compute_potentials(cost, tree, potential);
     pivot_until(cost, tree, potential, max_iterations * tree.nodes);
     compute_potentials(cost, tree, potential);
-    return read_plan(cost, hyp, ref, tree, potential, plan);
+    return read_plan(cost, hyp, ref, tree, potential, enter);
 }
 
 inline void clear(Matrix matrix) { std::memset(matrix.data, 0, sizeof(double) * matrix.cells()); }
@@ -369,20 +371,28 @@ inline void simplex_batch(const Batch& batch, const Terms& terms, const Solved& 
         Problem problem = make_problem(frame, batch, k, terms, 1.0);
         int n = problem.hyp.count, m = problem.ref.count;
         balance_totals(problem.hyp_weights, n, problem.ref_weights, m);
-        // Where every unit has mass, the plan is filled in the caller's flow.
-        bool whole = n == batch.hyp_sizes[k] && m == batch.ref_sizes[k];
-        Matrix plan = make_matrix(frame, whole ? 0 : n, m);
-        if (whole)
-            plan = {solved.flow + k * solved.n * solved.m, n, m, static_cast<int>(solved.m)};
-        else
-            clear(plan);
         Tree tree = make_tree(frame, n, m);
         initial_tree(problem.cost, problem.hyp_weights, problem.ref_weights, tree);
-        Value value = solve_from_tree(problem.cost, problem.hyp_weights, problem.ref_weights, tree,
-                                      terms.max_iterations, plan);
+        std::int64_t room = solved.n + solved.m, at = k * room;
+        auto place = [&](int i, int j) { return problem.hyp.kept[i] * solved.m + problem.ref.kept[j]; };
+        auto fill = [&](int i, int j, double mass) { solved.flow[k * solved.n * solved.m + place(i, j)] = mass; };
+        auto list = [&](int i, int j, double mass) {
+            solved.places[at] = place(i, j);
+            solved.masses[at++] = mass;
+        };
+        auto solve = [&](auto& enter) {
+            return solve_from_tree(problem.cost, problem.hyp_weights, problem.ref_weights, tree, terms.max_iterations,
+                                   enter);
+        };
+        Value value = solved.flow ? solve(fill) : solve(list);
         solved.gap[k] = value.gap;
         solved.converged[k] = value.gap < kInfinity && value.gap <= terms.tolerance * (1.0 + size_of(value.cost));
-        if (!whole) scatter_plan(problem, plan, solved, k);
+        if (solved.flow) return;
+        solved.transport[k] = value.cost;
+        for (; at < (k + 1) * room; ++at) {
+            solved.places[at] = solved.n * solved.m;
+            solved.masses[at] = 0.0;
+        }
     });
 }
 

@@ -20,20 +20,20 @@ _Array: TypeAlias = npt.NDArray[Any]
 _Batched: TypeAlias = tuple[_Array, _Array, _Array, _Array, _Array]
 _LIBRARY = Path(__file__).with_name("_kernels.so")
 
-
-def _load() -> ctypes.CDLL:
-    try:
-        return ctypes.CDLL(str(_LIBRARY))
-    except OSError as error:
-        raise ImportError(
-            f"the compiled kernels cannot be loaded ({error}); reinstall freight, or run"
-            " `make kernels` among its sources"
-        ) from None
-
-
-_library = _load()
+try:
+    _library = ctypes.CDLL(str(_LIBRARY))
+except OSError as error:
+    raise ImportError(
+        f"the compiled kernels cannot be loaded ({error}); reinstall freight, or run"
+        " `make kernels` among its sources"
+    ) from None
 _library.freight_use_vectors.restype = c_char_p
 _library.freight_scan.restype = c_void_p
+
+
+def _fields(kind: Any, names: str) -> list[tuple[str, Any]]:
+    """Fields of a structure that are of one kind."""
+    return [(name, kind) for name in names.split()]
 
 
 class _Numbers(Structure):
@@ -42,46 +42,38 @@ class _Numbers(Structure):
 
 class _Batch(Structure):
     _fields_ = [
-        *((name, _Numbers) for name in ("cost", "hyp_weights", "ref_weights")),
-        ("hyp_sizes", c_void_p),
-        ("ref_sizes", c_void_p),
+        *_fields(_Numbers, "cost hyp_weights ref_weights"),
+        *_fields(c_void_p, "hyp_sizes ref_sizes"),
         ("pairs", c_int64),
     ]
 
 
 class _Terms(Structure):
-    _fields_ = [
-        *((name, c_double) for name in ("hyp", "ref", "epsilon", "tolerance")),
-        ("max_iterations", c_int64),
-    ]
+    _fields_ = [*_fields(c_double, "hyp ref epsilon tolerance"), ("max_iterations", c_int64)]
 
 
 class _Solved(Structure):
     _fields_ = [
         ("flow", c_void_p),
-        ("n", c_int64),
-        ("m", c_int64),
-        ("gap", c_void_p),
-        ("converged", c_void_p),
+        *_fields(c_int64, "n m"),
+        *_fields(c_void_p, "gap converged places masses transport"),
     ]
 
 
 class _Barycenters(Structure):
     _fields_ = [
-        ("layers", _Numbers),
-        ("weights", _Numbers),
+        *_fields(_Numbers, "layers weights"),
         ("sizes", c_void_p),
-        *((name, c_int64) for name in ("texts", "depth", "width", "dim", "max_iterations")),
-        *((name, c_void_p) for name in ("points", "objective", "converged")),
+        *_fields(c_int64, "texts depth width dim max_iterations"),
+        *_fields(c_void_p, "points objective converged"),
     ]
 
 
 class _Coefficients(Structure):
     _fields_ = [
-        ("gram", _Numbers),
-        ("weights", _Numbers),
-        *((name, c_int64) for name in ("texts", "size", "length", "max_iterations")),
-        *((name, c_void_p) for name in ("places", "values", "converged")),
+        *_fields(_Numbers, "gram weights"),
+        *_fields(c_int64, "texts size length max_iterations"),
+        *_fields(c_void_p, "places values converged"),
     ]
 
 
@@ -92,19 +84,18 @@ class _Points(Structure):
 class _WordTable(Structure):
     _fields_ = [
         ("count", c_int64),
-        *((name, c_void_p) for name in ("hashes", "order", "data")),
+        *_fields(c_void_p, "hashes order data"),
         ("size", c_int64),
-        ("begins", c_void_p),
-        ("lengths", c_void_p),
+        *_fields(c_void_p, "begins lengths"),
     ]
 
 
 class _Texts(Structure):
-    _fields_ = [("data", c_void_p), ("starts", c_void_p), ("count", c_int64)]
+    _fields_ = [*_fields(c_void_p, "data starts"), ("count", c_int64)]
 
 
 class _Sample(Structure):
-    _fields_ = [("data", c_void_p), ("rows", c_int64), ("points", c_int64)]
+    _fields_ = [("data", c_void_p), *_fields(c_int64, "rows points")]
 
 
 class _Groups(Structure):
@@ -204,6 +195,17 @@ def _solver(kernel: str) -> Callable[[_Batched, Any], tuple[_Array, _Array, _Arr
         return flow, gap, converged
 
     return solve
+
+
+def simplex_entries(batch: _Batched, terms: Any) -> tuple[_Array, _Array, _Array, _Array, _Array]:
+    """Gaps, convergence and costs of exact plans; places (n * m past the last) and masses."""
+    kept, given = _settle(batch)
+    pairs, n, m = kept[0].shape
+    (gap, cost), converged = np.empty((2, pairs)), np.empty(pairs, bool)
+    places, masses = np.empty((pairs, n + m), np.int64), np.empty((pairs, n + m))
+    out = [_at(array) for array in (gap, converged, places, masses, cost)]
+    _run("simplex", given, _Terms(*terms), _Solved(None, n, m, *out))
+    return gap, converged, cost, places, masses
 
 
 simplex = _solver("simplex")

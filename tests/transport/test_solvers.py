@@ -122,6 +122,33 @@ def test_padding_is_never_matched_and_changes_no_bit(problem: Problem) -> None:
         assert tuple(numbers(plans)[:, k]) == (alone.transport, alone.objective, alone.regularised)
 
 
+def test_sparse_plans_are_the_dense_ones() -> None:
+    cost, hyp, ref = random_batch(seed=5)
+    hyp[1, 2] = ref[1, 4] = 0.0
+    masses = hyp / hyp.sum(axis=1, keepdims=True), ref / ref.sum(axis=1, keepdims=True)
+    masses[0][3, 5:], masses[1][3, 4:] = -1.0, np.inf
+    masses[0][3, :5], masses[1][3, :4] = 1 / 5, 1 / 4
+    cost[3, 5:], cost[3, :, 4:] = np.nan, np.nan
+    sizes = np.array([7, 7, 7, 5, 7, 7]), np.array([9, 9, 9, 4, 9, 9])
+    single = cost.astype(np.float32)
+    (sparse,) = solvers.solve_in_arrays([Problem()], single, masses, sizes, sparse=True)
+    dense = freight.solve(Problem(), single.astype(np.float64), *masses, *sizes)
+    assert isinstance(sparse, types.SparsePlans)
+    assert sparse.flow.tobytes() == dense.flow.tobytes()
+    assert sparse.gap.tobytes() == dense.gap.tobytes()
+    assert sparse.converged.all()
+    np.testing.assert_allclose(numbers(sparse), numbers(dense), rtol=1e-14)
+
+
+def test_a_cost_that_is_no_number_has_no_sparse_plan() -> None:
+    cost, hyp, ref = random_batch(seed=6)
+    cost[2, 0, 0] = np.nan
+    sizes = np.full(6, 7), np.full(6, 9)
+    for sparse in (True, False):
+        (plans,) = solvers.solve_in_arrays([Problem()], cost, (hyp, ref), sizes, sparse)
+        assert plans.converged.tolist() == [True, True, False, True, True, True]
+
+
 @every_problem
 def test_a_unit_without_mass_is_matched_only_where_its_side_is_free(problem: Problem) -> None:
     cost, hyp, ref = (x[0].copy() for x in random_batch(1, 6, 5, seed=5))

@@ -394,25 +394,17 @@ def solve_pairs(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]
     A pair whose cost could not be computed has not converged. On a GPU, problems that a kernel
     solves there never leave it: only what their plans cost does.
     """
-    from freight.transport.solvers import solve, solve_on_device, solves_on_device
+    from freight.transport.solvers import solve_in_arrays, solve_on_device, solves_on_device
 
     there = [solves_on_device(problem, cost) for problem in metric.problems]
-    kept = [problem for problem, stays in zip(metric.problems, there, strict=True) if stays]
-    done = iter(solve_on_device(kept, cost, pairs.masses, pairs.sizes) if kept else ())
-    if all(there):
-        return list(done)
-    array = fetch_array(cost).astype(np.float64, copy=False)
-    unknown = np.any(np.isnan(array), axis=(1, 2))
-    if unknown.any():
-        array = np.where(unknown[:, None, None], 0.0, array)
-    plans: list[Plans] = []
-    for problem, stays in zip(metric.problems, there, strict=True):
-        if stays:
-            plans.append(next(done))
-        else:
-            plan = solve(problem, array, *pairs.masses, *pairs.sizes, strict=False)
-            plans.append(replace(plan, converged=plan.converged & ~unknown))
-    return plans
+    kept, rest = (
+        [problem for problem, stays in zip(metric.problems, there, strict=True) if stays == wanted]
+        for wanted in (True, False)
+    )
+    data = pairs.masses, pairs.sizes
+    done = iter(solve_on_device(kept, cost, *data) if kept else ())
+    other = iter(solve_in_arrays(rest, fetch_array(cost), *data, cost.is_cuda) if rest else ())
+    return [next(done if stays else other) for stays in there]
 
 
 def add_text_flags(

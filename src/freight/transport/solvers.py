@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, Never
 
@@ -36,6 +37,7 @@ from freight.transport.types import (
     Plans,
     Problem,
     Solved,
+    SparsePlans,
     Terms,
     check_data,
     check_shapes,
@@ -47,7 +49,7 @@ from freight.transport.types import (
     to_numbers,
 )
 
-__all__ = ["solve", "solve_on_device", "solves_on_device"]
+__all__ = ["solve", "solve_in_arrays", "solve_on_device", "solves_on_device"]
 
 
 def solve(
@@ -171,6 +173,39 @@ def solve_on_device(
             parts = [x[rest[known]] for x in (*masses, *sizes)]
             plan.mend(rest[known], solve(plan.problem, costs[known], *parts, strict=False))
     return plans
+
+
+def solve_in_arrays(
+    problems: Sequence[Problem],
+    cost: Array,
+    masses: tuple[Array, Array],
+    sizes: tuple[Array, Array],
+    sparse: bool = False,
+) -> list[Plans]:
+    """Plans of the same costs; a problem with a cost that is not a number has not converged.
+
+    Where they are `sparse`, a plan of hard marginals is kept by its entries alone: beside a GPU,
+    where every thread has problems of its own, large arrays take longer than their problems.
+    """
+    exact = [sparse and problem == Problem() for problem in problems]
+    if all(exact) and (plans := _solve_sparse(cost, masses, sizes)):
+        return [plans] * len(problems)
+    array = cost.astype(np.float64, copy=False)
+    unknown = np.any(np.isnan(array), axis=(1, 2))
+    if unknown.any():
+        array = np.where(unknown[:, None, None], 0.0, array)
+    solved = [solve(problem, array, *masses, *sizes, strict=False) for problem in problems]
+    return [replace(plan, converged=plan.converged & ~unknown) for plan in solved]
+
+
+def _solve_sparse(
+    cost: Array, masses: tuple[Array, Array], sizes: tuple[Array, Array]
+) -> SparsePlans | None:
+    """Exact plans of hard marginals by their entries; None where some data are invalid."""
+    batch, terms = Batch(cost, *masses, *sizes), Terms(math.inf, math.inf, 0.0, 1e-9, 1000)
+    if kernels.find_faults(batch, math.inf, math.inf, 1e-9).any():
+        return None
+    return SparsePlans(batch, *kernels.simplex_entries(batch, terms))
 
 
 def _inside(costs: Array, sizes: tuple[Array, Array], which: Array) -> Array:

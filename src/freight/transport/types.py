@@ -132,6 +132,47 @@ class Plans:
         return transport, objective, regularised
 
 
+class SparsePlans(Plans):
+    """Exact plans by their entries: few, where a flow of long texts takes longer than to solve it.
+
+    `transport` is the cost of each plan, and `entries` where its masses are and what they are; the
+    flow is filled when it is first read, and so are the costs in double precision.
+    """
+
+    _cost: Array
+    _entries: tuple[Array, Array]
+    _transport: Array
+
+    def __init__(
+        self,
+        batch: Batch,
+        gap: Array,
+        converged: Array,
+        transport: Array,
+        *entries: Array,
+    ) -> None:
+        read = {"problem": Problem(), **batch._asdict(), "gap": gap, "converged": converged}
+        del read["cost"]
+        vars(self).update(read, _cost=batch.cost, _transport=transport, _entries=entries)
+
+    @cached_property
+    def cost(self) -> Array:
+        """In double precision."""
+        return self._cost.astype(np.float64, copy=False)
+
+    @cached_property
+    def flow(self) -> Array:
+        """The entries where they belong, 0 elsewhere."""
+        pairs, n, m = self._cost.shape
+        flow = np.zeros((pairs, n * m + 1))
+        np.put_along_axis(flow, *self._entries, axis=1)
+        return flow[:, :-1].reshape(pairs, n, m)
+
+    @property
+    def _totals(self) -> tuple[Array, Array, Array]:
+        return self._transport, self._transport, self._transport
+
+
 @dataclass(frozen=True, eq=False)
 class Barycenters:
     """One free-support barycenter per text: its points, and the mean W2^2 to the text's layers."""
