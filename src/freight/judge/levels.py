@@ -157,11 +157,16 @@ def _within_segments(rated: Rated, scores: Array, draws: Draws) -> Points:
 
 def _system_means(rated: Rated, scores: Array, draws: Draws) -> Points:
     at = rated.sample
-    member = np.eye(draws.systems.shape[1])[at.systems]
-    weights = draws.segments.take(at.segments, axis=1)
-    counts = weights @ member
+    order = np.argsort(at.systems, kind="stable")
+    starts = np.searchsorted(at.systems[order], np.arange(draws.systems.shape[1]))
+    weights = draws.segments.take(at.segments[order], axis=1)
+    # not a matrix product: its bits depend on how many resamples are in the block
+    counts = np.add.reduceat(weights, starts, axis=1)
     divisor = np.maximum(counts, 1.0)  # a system may have no output for the drawn inputs
-    metric, human = ((side * weights) @ member / divisor for side in (scores, rated.human[None]))
+    metric, human = (
+        np.add.reduceat(side[:, order] * weights, starts, axis=1) / divisor
+        for side in (scores, rated.human[None])
+    )
     present = draws.systems * (counts > 0)
     return Points(metric, human, present, np.array([0, counts.shape[1]]), np.ones((1, 1)))
 
