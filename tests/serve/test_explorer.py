@@ -78,6 +78,7 @@ def score(page: Any) -> str:
 
 def test_an_example_is_explained_at_once(service: str, open_page: OpenPage) -> None:
     page = open_page(service)
+    wait_for_result(page)
     assert "try an example" in page.inner_text("#result")
     page.click("#example")
     page.wait_for_selector("#result .fx-flows")

@@ -46,6 +46,7 @@ async function loadChoices() {
     await untilReady();
     await restoreView();
   } catch (error) {
+    the("result").setAttribute("aria-busy", "false");
     complain(error);
   }
 }
