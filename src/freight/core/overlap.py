@@ -21,9 +21,11 @@ from freight.core.pipeline import (
     ChunkSize,
     Encoded,
     PairCosts,
+    Spoken,
     chunks,
     encode_chunk,
     encoders_of,
+    language_flags,
     score_encoded,
     solve_and_read,
 )
@@ -43,8 +45,8 @@ from freight.transport.types import Array
 
 S = TypeVar("S")
 T = TypeVar("T")
-Prepared = tuple[Chunk, Mapping[Encoder, Any]]
-_Begun = tuple[Chunk, list[Encoded], list[torch.cuda.Event]]
+Prepared = tuple[Chunk, Mapping[Encoder, Any], Spoken]
+_Begun = tuple[Chunk, list[Encoded], Spoken, list[torch.cuda.Event]]
 """A chunk and its texts' vectors, once the GPU has come to these events."""
 _CostBatch = tuple[Pairs, torch.Tensor]
 
@@ -70,24 +72,25 @@ def overlapped_chunks(
     solving = [stream_for("scoring", gpu, priority=-1) for gpu in gpus]
 
     def prepare(chunk: Chunk) -> Prepared:
-        return chunk, {
+        prepared: dict[Encoder, Any] = {
             encoder: encoder.prepare(chunk.texts)
             for encoder in encoders_of(metrics)
             if isinstance(encoder, PreparingEncoder)
         }
+        return chunk, prepared, language_flags(metrics, chunk.texts, chunk.index)
 
     def encode(given: Prepared) -> _Begun:
-        chunk, prepared = given
+        chunk, prepared, spoken = given
         with _on_streams(streams):
             encoded = list(encode_chunk(metrics, chunk, prepared, progress_of(chunk)))
-        return chunk, encoded, [stream.record_event() for stream in streams]
+        return chunk, encoded, spoken, [stream.record_event() for stream in streams]
 
     def score(given: _Begun) -> tuple[Chunk, list[PairScores]]:
-        chunk, encoded, events = given
+        chunk, encoded, spoken, events = given
         with GPU_LOCK, _on_streams(solving):
             for stream, event in zip(solving, events, strict=True):
                 stream.wait_event(event)
-            return chunk, score_encoded(metrics, chunk, encoded)
+            return chunk, score_encoded(metrics, chunk, encoded, spoken)
 
     layers = len({layer for metric in metrics for layer in metric.layers})
     growth = max(1, min(_MOST, memory // (_LAYER * layers)))

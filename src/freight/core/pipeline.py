@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -56,6 +56,9 @@ if TYPE_CHECKING:
 
     from freight.core.metric import Metric
     from freight.core.readouts import Reading
+
+Spoken: TypeAlias = Mapping[Encoder, Mapping[int, Flags]]
+"""By encoder, and by the number of a pair, the flags of the languages of its texts."""
 
 
 def score_together(
@@ -232,12 +235,21 @@ def score_chunk(
     metrics: Sequence[Metric], chunk: Chunk, progress: Progress | None = None
 ) -> list[PairScores]:
     """Scores and flags by each metric for every pair of a chunk."""
-    return score_encoded(metrics, chunk, encode_chunk(metrics, chunk, {}, progress))
+    spoken = language_flags(metrics, chunk.texts, chunk.index)
+    return score_encoded(metrics, chunk, encode_chunk(metrics, chunk, {}, progress), spoken)
 
 
 def encoders_of(metrics: Iterable[Metric]) -> list[Encoder]:
     """The encoders of some metrics, each once."""
     return list(dict.fromkeys(metric.encoder for metric in metrics))
+
+
+def language_flags(metrics: Iterable[Metric], texts: Sequence[str], index: Array) -> Spoken:
+    """Those of the languages of an index (pair, 2) of texts, by encoder: each reads its own."""
+    return {
+        encoder: dict(pair_flags(texts, index, languages_of(encoder)))
+        for encoder in encoders_of(metrics)
+    }
 
 
 class Encoded(NamedTuple):
@@ -251,11 +263,6 @@ class Encoded(NamedTuple):
         """The cloud of each metric that shares it, by the metric's number."""
         for k in self.sharing:
             yield k, self.cloud.at([self.layers.index(layer) for layer in metrics[k].layers])
-
-    def language_flags(self, metrics: Sequence[Metric], index: Array) -> dict[int, Flags]:
-        """Those of the languages of an index (pair, 2) of texts, the same for all that share it."""
-        known = languages_of(metrics[self.sharing[0]].encoder)
-        return dict(pair_flags(self.cloud.texts, index, known))
 
 
 def encode_chunk(
@@ -278,12 +285,11 @@ def encode_chunk(
 
 
 def score_encoded(
-    metrics: Sequence[Metric], chunk: Chunk, encoded: Iterable[Encoded]
+    metrics: Sequence[Metric], chunk: Chunk, encoded: Iterable[Encoded], spoken: Spoken
 ) -> list[PairScores]:
     """Scores and flags by each metric, from what the encoders made of the chunk's texts."""
     results = [PairScores({}, [])] * len(metrics)
     for one in encoded:
-        spoken = one.language_flags(metrics, chunk.index)
         for k, cloud in one.clouds(metrics):
             costs = compute_costs(metrics[k], *weigh(metrics[k], cloud), chunk.index)
             flagged = add_text_flags(metrics[k], costs, cloud, chunk.index, spoken)
@@ -408,9 +414,9 @@ def solve_pairs(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]
 
 
 def add_text_flags(
-    metric: Metric, costs: PairCosts, cloud: Cloud, index: Array, spoken: Mapping[int, Flags]
+    metric: Metric, costs: PairCosts, cloud: Cloud, index: Array, spoken: Spoken
 ) -> PairCosts:
-    """Add the flags of a pair's texts, and by pair those of their languages, `spoken`.
+    """Add the flags of a pair's texts, and those of their languages, `spoken`.
 
     A hypothesis in another language than its reference has nothing in common with it, whatever an
     encoder of many languages makes of them, unless the metric is to compare languages.
@@ -419,7 +425,7 @@ def add_text_flags(
 
     every = _add_flags(costs.flags, index, cloud.flags, cloud.flags)
     other = np.zeros(len(index), bool)
-    for k, raised in spoken.items():
+    for k, raised in spoken[metric.encoder].items():
         every[k] |= raised
         other[k] = any(flag.kind == FlagKind.OTHER_LANGUAGE for flag in raised)
     if metric.cross_lingual or not other.any():

@@ -27,6 +27,7 @@ from freight.core.pipeline import (
     chunks,
     compute_costs,
     encode_chunk,
+    language_flags,
     read_scores,
     solve_pairs,
     weigh,
@@ -157,8 +158,8 @@ class _ScoredPart(NamedTuple):
 def _score_parts(scorer: PipelineScorer, chunk: Chunk) -> list[_ScoredPart]:
     parts = {}
     index = chunk.index
+    spoken = language_flags(scorer.parts, chunk.texts, index)
     for encoded in encode_chunk(scorer.parts, chunk, {}):
-        spoken = encoded.language_flags(scorer.parts, index)
         for k, cloud in encoded.clouds(scorer.parts):
             metric = scorer.parts[k]
             measures = weigh(metric, cloud)

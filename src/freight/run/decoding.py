@@ -21,11 +21,11 @@ import numpy as np
 from freight.core.flags import Flag
 from freight.core.pipeline import (
     ChunkSize,
-    Encoded,
     add_text_flags,
     compose,
     compute_costs,
     encode_chunk,
+    language_flags,
     read_scores,
     weigh,
 )
@@ -380,8 +380,8 @@ def _utilities(
     flags: list[tuple[Flag, ...]] = []
     for block in blocks:
         scored = []
-        for metric, (encoded, cloud, hyp, ref) in zip(scorer.parts, sides, strict=True):
-            spoken = encoded.language_flags(scorer.parts, block)
+        spoken = language_flags(scorer.parts, texts, block)
+        for metric, (cloud, hyp, ref) in zip(scorer.parts, sides, strict=True):
             costs = compute_costs(metric, hyp, ref, block)
             scored.append(read_scores(metric, add_text_flags(metric, costs, cloud, block, spoken)))
         result = scorer.read(Chunk(texts, block, np.arange(len(block))), scored)
@@ -395,9 +395,9 @@ def _utilities(
 
 def _sides(
     scorer: PipelineScorer, texts: list[str], index: Array, progress: Progress | None
-) -> list[tuple[Encoded, Cloud, Measures, Measures]]:
+) -> list[tuple[Cloud, Measures, Measures]]:
     """Every text as each part of the metric sees it, as a hypothesis and as a reference."""
-    sides: dict[int, tuple[Encoded, Cloud, Measures, Measures]] = {}
+    sides: dict[int, tuple[Cloud, Measures, Measures]] = {}
     done: list[float] = []
 
     def report(share: float) -> None:
@@ -408,7 +408,7 @@ def _sides(
     whole = Chunk(texts, index, np.arange(len(index)))
     for encoded in encode_chunk(scorer.parts, whole, {}, report):
         for k, cloud in encoded.clouds(scorer.parts):
-            sides[k] = encoded, cloud, *weigh(scorer.parts[k], cloud)
+            sides[k] = cloud, *weigh(scorer.parts[k], cloud)
     if scorer.parts:
         report(1.0 - sum(done))
     return [sides[k] for k in range(len(scorer.parts))]
