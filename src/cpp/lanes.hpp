@@ -107,6 +107,12 @@ FREIGHT_INLINE Lanes where_equal(Lanes x, Lanes y, Lanes a, Lanes b) {
     return a;
 }
 
+// The numbers of `a` where x is less than y, and of `b` elsewhere.
+FREIGHT_INLINE Lanes where_less(Lanes x, Lanes y, Lanes a, Lanes b) {
+    FREIGHT_EACH a.part[p] = x.part[p] < y.part[p] ? a.part[p] : b.part[p];
+    return a;
+}
+
 // The last numbers of an array, fewer than eight, and a filling.
 FREIGHT_INLINE Lanes load_some(const double* x, int count, double filling) {
     double padded[kLanes];

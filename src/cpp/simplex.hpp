@@ -43,6 +43,12 @@ inline Tree make_tree(ScratchFrame& frame, int rows, int columns) {
             frame.take<std::int64_t>(room)};
 }
 
+inline void copy_tree(const Tree& from, Tree& to) {
+    std::size_t room = from.place - from.size;
+    std::memcpy(to.parent, from.parent, 4 * room * sizeof(int));  // and the three arrays behind it
+    std::memcpy(to.flow, from.flow, room * sizeof(std::int64_t));
+}
+
 // Potentials of columns are kept with the other sign, so that a pivot shifts all potentials of a branch
 // alike: the reduced cost of an arc is its cost plus that of the column less that of the row. What
 // fills up the columns is infinite.
@@ -51,24 +57,15 @@ inline Tree make_tree(ScratchFrame& frame, int rows, int columns) {
 // processor would have to guess.
 inline int cheapest(const double* row, const double* columns, int count) {
     static const double kPlaces[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7};
-    constexpr int kStretch = 8 * kLanes;  // the smallest is looked for in the stretch that has it
-    double best = kInfinity;
-    int where = 0, stride = padded(count);
-    for (int begin = 0; begin < stride; begin += kStretch) {
-        int end = begin + kStretch < stride ? begin + kStretch : stride;
-        Lanes low = load(row + begin) + load(columns + begin);
-        for (int j = begin + kLanes; j < end; j += kLanes) low = lesser(load(row + j) + load(columns + j), low);
-        double smallest = least(low);
-        where = smallest < best ? begin : where;
-        best = lesser(smallest, best);
-    }
-    int end = where + kStretch < stride ? where + kStretch : stride;
-    Lanes place = load(kPlaces) + all(where), none = all(stride), first = none, sought = all(best);
-    for (int j = where; j < end; j += kLanes) {
-        first = lesser(where_equal(load(row + j) + load(columns + j), sought, place, none), first);
+    Lanes place = load(kPlaces), low = load(row) + load(columns), where = place;
+    for (int j = kLanes; j < count; j += kLanes) {
+        Lanes next = load(row + j) + load(columns + j);
         place = place + all(kLanes);
+        where = where_less(next, low, place, where);
+        low = lesser(next, low);
     }
-    int column = static_cast<int>(least(first));
+    Lanes none = all(count);
+    int column = static_cast<int>(least(where_equal(low, all(least(low)), where, none)));
     return column < count ? column : 0;
 }
 
@@ -150,8 +147,9 @@ inline void build_tree(const Arc* arcs, int columns, Tree& tree) {
     for (int k = count; k > 0; --k) tree.size[tree.parent[tree.order[k]]] += tree.size[tree.order[k]];
 }
 
-// A feasible tree for positive masses with equal totals: each row in turn fills the columns with the
-// smallest regret, its cost less the column's minimum.
+// A feasible tree for positive masses with equal totals: each row in turn fills the column with the
+// smallest regret, its cost less the column's minimum, and when every row has had its turn, what is left
+// of each fills the next ones. A row that could not wait would take what is best for others.
 inline void initial_tree(Matrix cost, const double* hyp, const double* ref, Tree& tree) {
     ScratchFrame frame;
     int n = cost.rows, m = cost.columns, count = 0;
@@ -160,24 +158,21 @@ inline void initial_tree(Matrix cost, const double* hyp, const double* ref, Tree
     integer_masses(hyp, n, ref, m, supply, demand);
     double* bar = make_vector(frame, m, kInfinity);
     for (int i = 0; i < n; ++i)
-        for (int j = 0; j < cost.stride; j += kLanes) store(bar + j, lesser(load(cost.row(i) + j), load(bar + j)));
-    for (int j = 0; j < cost.stride; ++j) bar[j] = j < m ? -bar[j] : kInfinity;
+        for (int j = 0; j < m; j += kLanes) store(bar + j, lesser(load(cost.row(i) + j), load(bar + j)));
+    for (int j = 0; j < padded(m); ++j) bar[j] = j < m ? -bar[j] : kInfinity;
     Arc* arcs = frame.take<Arc>(n + m);
-    for (int i = 0; i < n; ++i) {
-        while (count < n + m - 1) {
-            int j = cheapest(cost.row(i), bar, m);
-            if (!demand[j])  // costs that are not finite, or whose difference is not: any column will do
-                for (j = 0; !demand[j];) ++j;
-            arcs[count++] = {i, j, supply[i] < demand[j] ? supply[i] : demand[j]};
-            if (supply[i] < demand[j]) {
-                demand[j] -= supply[i];
-                break;
+    for (int turn = 0; turn < 2; ++turn)
+        for (int i = 0; i < n; ++i)
+            for (bool more = supply[i] > 0; more && count < n + m - 1; more = turn && supply[i] > 0) {
+                int j = cheapest(cost.row(i), bar, m);
+                if (!demand[j])  // costs that are not finite, or whose difference is not: any column will do
+                    for (j = 0; !demand[j];) ++j;
+                std::int64_t amount = supply[i] < demand[j] ? supply[i] : demand[j];
+                arcs[count++] = {i, j, amount};
+                supply[i] -= amount;
+                demand[j] -= amount;
+                if (!demand[j]) bar[j] = kInfinity;
             }
-            supply[i] -= demand[j];
-            demand[j] = 0;
-            bar[j] = kInfinity;
-        }
-    }
     build_tree(arcs, m, tree);
 }
 
@@ -293,16 +288,18 @@ inline void pivot(Tree& tree, double* potential, int row, int column, double red
     }
 }
 
-// Pivot until no reduced cost is negative.
-inline void pivot_until(Matrix cost, Tree& tree, double* potential, std::int64_t limit) {
+// Pivot until no reduced cost is negative beside the largest cost; how many pivots that took.
+inline std::int64_t pivot_until(Matrix cost, Tree& tree, double* potential, double largest, std::int64_t limit) {
     int n = cost.rows, row = 0, passed = 0, block = cost.columns < kLong ? kBlock : kLongBlock;
-    double slack = 1e-13 * largest_cost(cost);
+    int stride = padded(cost.columns);
+    double slack = 1e-13 * largest;
     double* columns = potential + tree.first;
-    for (std::int64_t pivots = 0; passed < n && pivots < limit;) {
+    std::int64_t pivots = 0;
+    while (passed < n && pivots < limit) {
         double worst = 0.0;
         int chosen = -1;
         for (int k = n - passed < block ? n - passed : block; k > 0; --k) {
-            double total = negative_reduced_costs(cost.row(row), columns, potential[row] - slack, cost.stride);
+            double total = negative_reduced_costs(cost.row(row), columns, potential[row] - slack, stride);
             chosen = total < worst ? row : chosen;
             worst = lesser(total, worst);
             row = row + 1 < n ? row + 1 : 0;
@@ -315,19 +312,14 @@ inline void pivot_until(Matrix cost, Tree& tree, double* potential, std::int64_t
         passed = 0;
         ++pivots;
     }
+    return pivots;
 }
 
-struct Value {
-    double gap, cost;
-};
-
-// The plan of the tree for the true masses, whose entries are given away one by one; its duality gap and its cost.
+// The plan of the tree for the true masses, whose entries are given away one by one; its cost.
 template <class Enter>
-inline Value read_plan(Matrix cost, const double* hyp, const double* ref, const Tree& tree, const double* potential,
-                       Enter&& enter) {
+inline double read_plan(Matrix cost, const double* hyp, const double* ref, const Tree& tree, Enter&& enter) {
     ScratchFrame frame;
     int n = cost.rows, m = cost.columns;
-    const double* columns = potential + tree.first;
     double* remaining = frame.take<double>(tree.first + m);
     for (int i = 0; i < n; ++i) remaining[i] = hyp[i];
     for (int j = 0; j < m; ++j) remaining[tree.first + j] = -ref[j];
@@ -341,26 +333,30 @@ inline Value read_plan(Matrix cost, const double* hyp, const double* ref, const 
         enter(i, j, mass);
         value += mass * cost.at(i, j);
     }
-    double dual = -dot(ref, columns, m);
-    for (int i = 0; i < n; ++i) {
-        int j = cheapest(cost.row(i), columns, m);
+    return value;
+}
+
+struct Value {
+    double gap, cost;
+
+    bool exact(double tolerance) const { return gap < kInfinity && gap <= tolerance * (1.0 + size_of(cost)); }
+};
+
+// The cost of an optimal tree's plan, whose entries are given away, and by how much it is dearer than the
+// cheapest could be.
+template <class Enter>
+inline Value value_of(Matrix cost, const double* hyp, const double* ref, const Tree& tree, Enter&& enter) {
+    ScratchFrame frame;
+    double* potential = make_vector(frame, tree.first + cost.columns, kInfinity);
+    double* columns = potential + tree.first;
+    compute_potentials(cost, tree, potential);
+    double value = read_plan(cost, hyp, ref, tree, enter), dual = -dot(ref, columns, cost.columns);
+    for (int i = 0; i < cost.rows; ++i) {
+        int j = cheapest(cost.row(i), columns, cost.columns);
         dual += hyp[i] * (cost.at(i, j) + columns[j]);
     }
     double gap = value - dual;
     return {gap < 0.0 ? 0.0 : gap, value};  // what is not a number stays so
-}
-
-// Pivot a feasible tree until it is optimal and give away the entries of its plan. The tree may be the
-// optimal one of other costs between the same masses.
-template <class Enter>
-inline Value solve_from_tree(Matrix cost, const double* hyp, const double* ref, Tree& tree,
-                             std::int64_t max_iterations, Enter&& enter) {
-    ScratchFrame frame;
-    double* potential = make_vector(frame, tree.first + cost.columns, kInfinity);
-    compute_potentials(cost, tree, potential);
-    pivot_until(cost, tree, potential, max_iterations * tree.nodes);
-    compute_potentials(cost, tree, potential);
-    return read_plan(cost, hyp, ref, tree, potential, enter);
 }
 
 inline void clear(Matrix matrix) { std::memset(matrix.data, 0, sizeof(double) * matrix.cells()); }
@@ -380,13 +376,15 @@ inline void simplex_batch(const Batch& batch, const Terms& terms, const Solved& 
             solved.places[at] = place(i, j);
             solved.masses[at++] = mass;
         };
-        auto solve = [&](auto& enter) {
-            return solve_from_tree(problem.cost, problem.hyp_weights, problem.ref_weights, tree, terms.max_iterations,
-                                   enter);
+        double* potential = make_vector(frame, tree.first + m, kInfinity);
+        compute_potentials(problem.cost, tree, potential);
+        pivot_until(problem.cost, tree, potential, largest_cost(problem.cost), terms.max_iterations * tree.nodes);
+        auto read = [&](auto& enter) {
+            return value_of(problem.cost, problem.hyp_weights, problem.ref_weights, tree, enter);
         };
-        Value value = solved.flow ? solve(fill) : solve(list);
+        Value value = solved.flow ? read(fill) : read(list);
         solved.gap[k] = value.gap;
-        solved.converged[k] = value.gap < kInfinity && value.gap <= terms.tolerance * (1.0 + size_of(value.cost));
+        solved.converged[k] = value.exact(terms.tolerance);
         if (solved.flow) return;
         solved.transport[k] = value.cost;
         for (; at < (k + 1) * room; ++at) {

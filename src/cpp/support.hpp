@@ -58,7 +58,7 @@ inline double* compact_weights(ScratchFrame& frame, const Numbers& weights, std:
 }
 
 template <class T>
-inline void copy_row(const char* row, std::int64_t step, Units columns, double* out) {
+inline void copy_units(const char* row, std::int64_t step, Units columns, double* out) {
     bool gapless = columns.kept[columns.count - 1] == columns.count - 1;
     if (gapless && step == sizeof(T)) {
         const T* x = reinterpret_cast<const T*>(row);
@@ -67,6 +67,16 @@ inline void copy_row(const char* row, std::int64_t step, Units columns, double* 
         for (int j = 0; j < columns.count; ++j)
             out[j] = static_cast<double>(*reinterpret_cast<const T*>(row + columns.kept[j] * step));
     }
+}
+
+// The numbers of some units in a row of an array (pair, unit, unit), of which the first is at `begin`.
+inline void copy_row(const Numbers& from, std::int64_t k, std::int64_t i, std::int64_t begin, Units columns,
+                     double* out) {
+    const char* row = from.data + k * from.stride[0] + i * from.stride[1] + begin * from.stride[2];
+    if (from.wide)
+        copy_units<double>(row, from.stride[2], columns, out);
+    else
+        copy_units<float>(row, from.stride[2], columns, out);
 }
 
 // Costs are divided by a unit.
@@ -79,11 +89,7 @@ inline Problem make_problem(ScratchFrame& frame, const Batch& batch, std::int64_
     Matrix cost = problem.cost = make_matrix(frame, problem.hyp.count, problem.ref.count);
     for (int i = 0; i < cost.rows; ++i) {
         double* row = cost.row(i);
-        const char* source = batch.cost.data + k * batch.cost.stride[0] + problem.hyp.kept[i] * batch.cost.stride[1];
-        if (batch.cost.wide)
-            copy_row<double>(source, batch.cost.stride[2], problem.ref, row);
-        else
-            copy_row<float>(source, batch.cost.stride[2], problem.ref, row);
+        copy_row(batch.cost, k, problem.hyp.kept[i], 0, problem.ref, row);
         if (unit != 1.0)
             for (int j = 0; j < cost.columns; ++j) row[j] /= unit;
         for (int j = cost.columns; j < cost.stride; ++j) row[j] = kFar;
