@@ -3,82 +3,56 @@
 // The basis is a spanning tree of the bipartite graph of rows (hyp units) and columns (ref units).
 // Masses become integers and each row gets one unit more (Orden's perturbation), so that every
 // pivot moves mass, nothing is compared with a tolerance, and cycling cannot happen; the plan is
-// then read off the optimal tree with the true masses. Pricing looks at the sum of a row's negative
-// reduced costs and searches only the chosen row for its best column. Ties between optimal plans are
-// broken by the order of the units.
-//
-// The nodes of the tree stand in an array, every node before its children, so that what hangs on
-// a node is the stretch of the array behind it. A pivot moves one stretch and shifts the potentials
-// of that stretch, one number after the other.
+// then read off the optimal tree with the true masses. Pricing takes the smallest reduced cost of a
+// block of rows; long rows have lists of a few columns each, which are filled anew when they have no
+// negative one left. Ties between optimal plans are broken by the order of the units.
 #pragma once
 
-#include "support.hpp"
+#include "tree.hpp"
 
 namespace freight {
 namespace FREIGHT_VARIANT {
 
-// Rows that are looked at for one pivot; of long rows fewer, since they do not fit into the nearest cache.
-constexpr int kBlock = 8, kLongBlock = 4, kLong = 256;
+// Rows that are looked at for one pivot, lists of rows that are, and how many columns a long row has; how
+// often a row bids for a column on average.
+constexpr int kBlock = 16, kListBlock = 48, kLong = 128, kBids = 4;
 
-// By whether a comparison holds: looked up, since a processor cannot guess which comes next.
-constexpr double kSigns[2] = {-1.0, 1.0};
+constexpr double kPlaces[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7};
 
-// Of a node: its parent, the flow on the arc to it, how many nodes hang on it, itself included, and
-// where it stands in the order. Rows are the nodes from 0, columns those from `first`, a multiple of
-// eight; the root is row 0.
-struct Tree {
-    int first, nodes;
-    int *parent, *size, *place, *order, *room;
-    std::int64_t* flow;
-
-    // The row and the column of an arc between two nodes: rows are the lower ones.
-    FREIGHT_INLINE int row_of(int a, int b) const { return a < b ? a : b; }
-    FREIGHT_INLINE int column_of(int a, int b) const { return (a < b ? b : a) - first; }
+// Of every eighth column of a row, from each of the first eight on: the smallest reduced cost, the first
+// column that has it, and the next smallest, without a comparison that a processor would have to guess.
+struct Minima {
+    Lanes low, where, second;
 };
 
-inline Tree make_tree(ScratchFrame& frame, int rows, int columns) {
-    int first = padded(rows), room = first + columns;
-    int* part = frame.take<int>(5 * static_cast<std::size_t>(room) + kLanes);  // stretches are copied by eights
-    return {first, rows + columns, part, part + room, part + 2 * room, part + 3 * room, part + 4 * room,
-            frame.take<std::int64_t>(room)};
-}
-
-inline void copy_tree(const Tree& from, Tree& to) {
-    std::size_t room = from.place - from.size;
-    std::memcpy(to.parent, from.parent, 4 * room * sizeof(int));  // and the three arrays behind it
-    std::memcpy(to.flow, from.flow, room * sizeof(std::int64_t));
-}
-
-// Potentials of columns are kept with the other sign, so that a pivot shifts all potentials of a branch
-// alike: the reduced cost of an arc is its cost plus that of the column less that of the row. What
-// fills up the columns is infinite.
-
-// The column of the smallest reduced cost in a row, the first of several, without a comparison that a
-// processor would have to guess.
-inline int cheapest(const double* row, const double* columns, int count) {
-    static const double kPlaces[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7};
-    Lanes place = load(kPlaces), low = load(row) + load(columns), where = place;
+FREIGHT_INLINE Minima find_minima(const double* row, const double* columns, int count) {
+    Lanes place = load(kPlaces), low = load(row) + load(columns), where = place, second = all(kInfinity);
     for (int j = kLanes; j < count; j += kLanes) {
         Lanes next = load(row + j) + load(columns + j);
         place = place + all(kLanes);
         where = where_less(next, low, place, where);
+        second = lesser(greater(next, low), second);
         low = lesser(next, low);
     }
-    Lanes none = all(count);
-    int column = static_cast<int>(least(where_equal(low, all(least(low)), where, none)));
-    return column < count ? column : 0;
+    return {low, where, second};
 }
 
-// The sum of the negative reduced costs of a row; what fills up a row is too expensive to count.
-FREIGHT_INLINE double negative_reduced_costs(const double* row, const double* columns, double bar, int stride) {
-    Lanes total = all(0.0), other = total, zero = total, level = all(bar);
-    int j = 0;
-    for (; j + 2 * kLanes <= stride; j += 2 * kLanes) {
-        total = total + lesser(load(row + j) + load(columns + j) - level, zero);
-        other = other + lesser(load(row + j + kLanes) + load(columns + j + kLanes) - level, zero);
-    }
-    if (j < stride) total = total + lesser(load(row + j) + load(columns + j) - level, zero);
-    return sum(total + other);
+// The column of the smallest reduced cost in a row, the first of several, and by how much the next is dearer.
+struct Best {
+    int column;
+    double margin;
+};
+
+FREIGHT_INLINE Best best_column(const double* row, const double* columns, int count) {
+    Minima found = find_minima(row, columns, count);
+    double smallest = least(found.low);
+    double column = least(where_equal(found.low, all(smallest), found.where, all(count)));
+    double next = least(where_equal(found.where, all(column), found.second, found.low));
+    return {column < count ? static_cast<int>(column) : 0, next - smallest};
+}
+
+inline int cheapest(const double* row, const double* columns, int count) {
+    return best_column(row, columns, count).column;
 }
 
 // The masses as integers with equal totals, of which no two proper partial sums are equal.
@@ -101,218 +75,150 @@ inline void integer_masses(const double* hyp, int n, const double* ref, int m, s
     demand[largest] += rest;
 }
 
-struct Arc {
-    int row, column;
-    std::int64_t flow;
-};
-
-// A node that a walk is to visit, and the arc by which it hangs on its parent.
-struct Step {
-    int node, parent, arc;
-};
-
-// The tree of these arcs, nodes in the order of a depth-first walk from the first row.
-inline void build_tree(const Arc* arcs, int columns, Tree& tree) {
-    ScratchFrame frame;
-    int ids = tree.first + columns, count = tree.nodes - 1;
-    int* begins = frame.take<int>(ids + 1);
-    int* touching = frame.take<int>(2 * static_cast<std::size_t>(ids));
-    Step* stack = frame.take<Step>(ids + 1);
-    int* ends = tree.room;
-    for (int v = 0; v <= ids; ++v) begins[v] = 0;
-    for (int k = 0; k < count; ++k) ++begins[arcs[k].row + 1], ++begins[tree.first + arcs[k].column + 1];
-    for (int v = 0; v < ids; ++v) begins[v + 1] += begins[v];
-    for (int v = 0; v < ids; ++v) ends[v] = begins[v];
-    for (int k = 0; k < count; ++k) {
-        touching[ends[arcs[k].row]++] = k;
-        touching[ends[tree.first + arcs[k].column]++] = k;
+// Rows bid for columns as if all masses were equal: each takes the column that is best for it, from
+// another row if need be, and adds what it gains over the next best to the column's price, at which
+// prices begin. Who has which column in the end.
+inline int* bid_for_columns(ScratchFrame& frame, Matrix cost, double* prices) {
+    int n = cost.rows, m = cost.columns, row = 0, next = 1;
+    int* owners = frame.take<int>(m);
+    for (int j = 0; j < m; ++j) owners[j] = -1;
+    for (int bids = kBids * n; bids > 0 && row < n; --bids) {
+        Best best = best_column(cost.row(row), prices, m);
+        int owner = owners[best.column];
+        bool gains = best.margin > 0.0 && best.margin < kInfinity;
+        if (gains) prices[best.column] += best.margin;
+        if (gains || owner < 0) owners[best.column] = row;
+        row = gains && owner >= 0 ? owner : next++;
     }
-    int waiting = 1, placed = 0;
-    stack[0] = {0, -1, 0};
-    while (waiting) {
-        Step step = stack[--waiting];
-        int node = step.node;
-        tree.parent[node] = step.parent;
-        tree.flow[node] = arcs[step.arc].flow;  // of the root it means nothing
-        tree.place[node] = placed;
-        tree.order[placed++] = node;
-        tree.size[node] = 1;
-        for (int t = begins[node]; t < begins[node + 1]; ++t) {
-            const Arc& arc = arcs[touching[t]];
-            int other = node < tree.first ? tree.first + arc.column : arc.row;
-            stack[waiting] = {other, node, touching[t]};
-            waiting += other != step.parent;
-        }
-    }
-    for (int k = count; k > 0; --k) tree.size[tree.parent[tree.order[k]]] += tree.size[tree.order[k]];
+    return owners;
 }
 
-// A feasible tree for positive masses with equal totals: each row in turn fills the column with the
-// smallest regret, its cost less the column's minimum, and when every row has had its turn, what is left
-// of each fills the next ones. A row that could not wait would take what is best for others.
+// A feasible tree for positive masses with equal totals: each row fills the column that it has bid for,
+// and what is left of the rows in turn fills the columns that are then the cheapest at their prices, which
+// begin at the column's smallest cost.
 inline void initial_tree(Matrix cost, const double* hyp, const double* ref, Tree& tree) {
     ScratchFrame frame;
     int n = cost.rows, m = cost.columns, count = 0;
     std::int64_t* supply = frame.take<std::int64_t>(n);
     std::int64_t* demand = frame.take<std::int64_t>(m);
     integer_masses(hyp, n, ref, m, supply, demand);
-    double* bar = make_vector(frame, m, kInfinity);
+    double* prices = make_vector(frame, m, kInfinity);
     for (int i = 0; i < n; ++i)
-        for (int j = 0; j < m; j += kLanes) store(bar + j, lesser(load(cost.row(i) + j), load(bar + j)));
-    for (int j = 0; j < padded(m); ++j) bar[j] = j < m ? -bar[j] : kInfinity;
+        for (int j = 0; j < m; j += kLanes) store(prices + j, lesser(load(cost.row(i) + j), load(prices + j)));
+    for (int j = 0; j < padded(m); ++j) prices[j] = j < m ? -prices[j] : kInfinity;
+    int* owners = bid_for_columns(frame, cost, prices);
     Arc* arcs = frame.take<Arc>(n + m);
-    for (int turn = 0; turn < 2; ++turn)
-        for (int i = 0; i < n; ++i)
-            for (bool more = supply[i] > 0; more && count < n + m - 1; more = turn && supply[i] > 0) {
-                int j = cheapest(cost.row(i), bar, m);
-                if (!demand[j])  // costs that are not finite, or whose difference is not: any column will do
-                    for (j = 0; !demand[j];) ++j;
-                std::int64_t amount = supply[i] < demand[j] ? supply[i] : demand[j];
-                arcs[count++] = {i, j, amount};
-                supply[i] -= amount;
-                demand[j] -= amount;
-                if (!demand[j]) bar[j] = kInfinity;
-            }
+    auto fill = [&](int i, int j) {
+        std::int64_t amount = supply[i] < demand[j] ? supply[i] : demand[j];
+        arcs[count++] = {i, j, amount};
+        supply[i] -= amount;
+        demand[j] -= amount;
+        if (!demand[j]) prices[j] = kInfinity;
+    };
+    for (int j = 0; j < m; ++j)
+        if (owners[j] >= 0) fill(owners[j], j);
+    for (int i = 0; i < n; ++i)
+        while (supply[i] > 0) {
+            int j = cheapest(cost.row(i), prices, m);
+            if (!demand[j])  // costs that are not finite, or whose difference is not: any column will do
+                for (j = 0; !demand[j];) ++j;
+            fill(i, j);
+        }
     build_tree(arcs, m, tree);
 }
 
-// Fill the potentials for which the arcs of the tree have reduced cost 0.
-inline void compute_potentials(Matrix cost, const Tree& tree, double* potential) {
-    potential[0] = 0.0;
-    for (int k = 1; k < tree.nodes; ++k) {
-        int node = tree.order[k], above = tree.parent[node];
-        double arc = cost.at(tree.row_of(node, above), tree.column_of(node, above));
-        potential[node] = potential[above] + arc * kSigns[node < above];
+// An arc that may enter the tree; without one the row is negative.
+struct Entering {
+    int row, column;
+    double reduced_cost;
+};
+
+// The smallest reduced cost below -slack in a block of rows, the first of several. `sums(row, j)` are eight
+// costs of a row from column j on with the potentials of their columns.
+template <class Sums>
+FREIGHT_INLINE Entering find_entering(int begin, int end, int stride, const double* potential, double slack,
+                                      const Sums& sums) {
+    Lanes low = all(-slack), none = all(end), where = none, index = all(begin);
+    for (int i = begin; i < end; ++i) {
+        Lanes next = sums(i, 0);
+        for (int j = kLanes; j < stride; j += kLanes) next = lesser(sums(i, j), next);
+        next = next - all(potential[i]);
+        where = where_less(next, low, index, where);
+        low = lesser(next, low);
+        index = index + all(1.0);
     }
+    double smallest = least(low);
+    int row = static_cast<int>(least(where_equal(low, all(smallest), where, none)));
+    if (row == end) return {-1, 0, 0.0};
+    Lanes column = all(stride), place = load(kPlaces), level = all(potential[row]);
+    for (int j = 0; j < stride; j += kLanes) {
+        column = lesser(where_equal(sums(row, j) - level, all(smallest), place, column), column);
+        place = place + all(kLanes);
+    }
+    return {row, static_cast<int>(least(column)), smallest};
 }
 
-// Where a branch that is hung on `parent` may stand: as its first or its last child, whichever is
-// nearer to where it stands now.
-inline int nearest_place(const Tree& tree, int begin, int size, int parent, int top) {
-    int first = tree.place[parent] + 1;
-    if (first > begin) return first - size;
-    int last = tree.place[parent] + tree.size[parent] - size;  // both with the branch taken out
-    if (parent != top) return last;
-    return begin - first <= last - begin ? first : last;
-}
-
-// Copy a stretch by eights, without a comparison for each: up to seven more are read and written.
-FREIGHT_INLINE void copy_stretch(const int* from, int count, int* to) {
-    for (int k = 0; k < count; k += kLanes) std::memcpy(to + k, from + k, kLanes * sizeof(int));
-}
-
-// Hang what hung on `leaving` on `parent` instead, by an arc from `node` that carries `amount`; the
-// sizes above are right already. Where the branch begins in the new order.
-inline int move_branch(Tree& tree, int node, int parent, int leaving, int top, std::int64_t amount) {
-    int *order = tree.order, *place = tree.place, *branch = tree.room;
-    int begin = place[leaving], size = tree.size[leaving];
-    int target = nearest_place(tree, begin, size, parent, top);
-    // The branch in an order that begins at `node`: what hangs on it, then what hangs on the node
-    // above it besides, and so on up to `leaving`. The path between them is reversed.
-    int filled = 0, inner = place[node], outer = inner, before = 0, below = parent;
-    for (int v = node;;) {
-        int from = place[v], to = from + tree.size[v];
-        copy_stretch(order + from, inner - from, branch + filled);
-        filled += inner - from;
-        copy_stretch(order + outer, to - outer, branch + filled);
-        filled += to - outer;
-        inner = from, outer = to;
-        int above = tree.parent[v];
-        std::int64_t carried = tree.flow[v];
-        tree.size[v] = size - before;
-        tree.parent[v] = below;
-        tree.flow[v] = amount;
-        before = to - from, below = v, amount = carried;
-        if (v == leaving) break;
-        v = above;
-    }
-    for (int k = begin - 1; k >= target; --k) place[order[k + size] = order[k]] = k + size;
-    for (int k = begin; k < target; ++k) place[order[k] = order[k + size]] = k;
-    for (int k = 0; k < size; ++k) place[order[target + k] = branch[k]] = target + k;
-    return target;
-}
-
-// Shift the potentials of a stretch of the order.
-FREIGHT_INLINE void shift_potentials(const Tree& tree, double* potential, int begin, int end, double change) {
-    for (int k = begin; k < end; ++k) potential[tree.order[k]] += change;
-}
-
-// Whether a node hangs on `top`, or is it, by its place in the order.
-inline bool hangs_on(const Tree& tree, int place, int top) {
-    return static_cast<unsigned>(place - tree.place[top]) < static_cast<unsigned>(tree.size[top]);
-}
-
-// Let the arc row -> column enter the tree, with as much flow as its cycle can take.
-inline void pivot(Tree& tree, double* potential, int row, int column, double reduced_cost) {
-    // Up from the row to the first node that the column hangs on too, then up from the column. Rows and
-    // columns take turns on the way, and only every other arc loses flow.
-    int x = row, leaving = -1, place = tree.place[column];
-    std::int64_t amount = std::int64_t{1} << 62;
-    while (!hangs_on(tree, place, x)) {
-        leaving = tree.flow[x] < amount ? x : leaving;
-        amount = tree.flow[x] < amount ? tree.flow[x] : amount;
-        x = tree.parent[x];
-        if (hangs_on(tree, place, x)) break;
-        x = tree.parent[x];
-    }
-    int side = 0;  // of the arc's two ends, the one whose path loses the leaving arc
-    for (int y = column; y != x;) {
-        bool less = tree.flow[y] < amount;
-        amount = less ? tree.flow[y] : amount;
-        leaving = less ? y : leaving;
-        side |= less;
-        y = tree.parent[y];
-        if (y != x) y = tree.parent[y];
-    }
-    const int ends[2] = {row, column};
-    int node = ends[side], parent = ends[1 - side], size = tree.size[leaving];
-    // What goes down on arcs from rows of the branch, and from columns outside.
-    std::int64_t down = side ? -amount : amount;
-    int lost = 0;  // what is above `leaving` loses the branch
-    for (int v = node; v != x; v = tree.parent[v]) {
-        tree.flow[v] -= v < tree.first ? down : -down;
-        tree.size[v] -= lost;
-        lost = v == leaving ? size : lost;
-    }
-    for (int v = parent; v != x; v = tree.parent[v]) {
-        tree.flow[v] += v < tree.first ? down : -down;
-        tree.size[v] += size;
-    }
-    int begin = move_branch(tree, node, parent, leaving, x, amount);
-    double change = reduced_cost * kSigns[side == 0];
-    if (2 * size <= tree.nodes) {
-        shift_potentials(tree, potential, begin, begin + size, change);
-    } else {  // the others are fewer, and only differences count
-        shift_potentials(tree, potential, 0, begin, -change);
-        shift_potentials(tree, potential, begin + size, tree.nodes, -change);
-    }
-}
-
-// Pivot until no reduced cost is negative beside the largest cost; how many pivots that took.
-inline std::int64_t pivot_until(Matrix cost, Tree& tree, double* potential, double largest, std::int64_t limit) {
-    int n = cost.rows, row = 0, passed = 0, block = cost.columns < kLong ? kBlock : kLongBlock;
-    int stride = padded(cost.columns);
-    double slack = 1e-13 * largest;
-    double* columns = potential + tree.first;
+// Pivot until there is no arc that may enter, which `find(begin, end)` looks for among some rows; how many
+// pivots that took.
+template <class Find>
+FREIGHT_INLINE std::int64_t pivot_on(Tree& tree, double* potential, int rows, int block, std::int64_t limit,
+                                     const Find& find) {
     std::int64_t pivots = 0;
-    while (passed < n && pivots < limit) {
-        double worst = 0.0;
-        int chosen = -1;
-        for (int k = n - passed < block ? n - passed : block; k > 0; --k) {
-            double total = negative_reduced_costs(cost.row(row), columns, potential[row] - slack, stride);
-            chosen = total < worst ? row : chosen;
-            worst = lesser(total, worst);
-            row = row + 1 < n ? row + 1 : 0;
-            ++passed;
-        }
-        if (chosen < 0) continue;
-        int column = cheapest(cost.row(chosen), columns, cost.columns);
-        double reduced_cost = cost.at(chosen, column) + columns[column] - potential[chosen];
-        pivot(tree, potential, chosen, tree.first + column, reduced_cost);
+    for (int begin = 0, passed = 0; passed < rows && pivots < limit;) {
+        int end = begin + block < rows ? begin + block : rows;
+        Entering arc = find(begin, end);
+        passed += end - begin;
+        begin = end < rows ? end : 0;
+        if (arc.row < 0) continue;
+        pivot(tree, potential, arc.row, tree.first + arc.column, arc.reduced_cost);
         passed = 0;
         ++pivots;
     }
     return pivots;
+}
+
+// Of each row the cheapest of every eighth columns at these potentials, and their costs.
+inline void fill_lists(Matrix cost, const double* columns, double* costs, int* listed) {
+    double places[kLanes];
+    for (int i = 0; i < cost.rows; ++i) {
+        store(places, find_minima(cost.row(i), columns, cost.columns).where);
+        for (int k = 0; k < kLanes; ++k) {
+            listed[i * kLanes + k] = static_cast<int>(places[k]);
+            costs[i * kLanes + k] = cost.at(i, listed[i * kLanes + k]);
+        }
+    }
+}
+
+// Pivot until no reduced cost is negative beside the largest cost; how many pivots that took. Long rows do
+// not fit into the nearer caches: all but the last pivots look at lists of their cheapest columns alone.
+inline std::int64_t pivot_until(Matrix cost, Tree& tree, double* potential, double largest, std::int64_t limit) {
+    ScratchFrame frame;
+    int n = cost.rows, stride = padded(cost.columns);
+    double slack = 1e-13 * largest;
+    const double* columns = potential + tree.first;
+    std::int64_t pivots = 0;
+    if (cost.columns >= kLong) {
+        double* costs = frame.take<double>(static_cast<std::size_t>(n) * kLanes);
+        int* listed = frame.take<int>(static_cast<std::size_t>(n) * kLanes);
+        auto sums = [&](int i, int) {
+            double prices[kLanes];
+            for (int k = 0; k < kLanes; ++k) prices[k] = columns[listed[i * kLanes + k]];
+            return load(costs + i * kLanes) + load(prices);
+        };
+        auto find = [&](int begin, int end) {
+            Entering arc = find_entering(begin, end, kLanes, potential, slack, sums);
+            if (arc.row >= 0) arc.column = listed[arc.row * kLanes + arc.column];
+            return arc;
+        };
+        for (std::int64_t before = -1; before < pivots;) {
+            before = pivots;
+            fill_lists(cost, columns, costs, listed);
+            pivots += pivot_on(tree, potential, n, kListBlock, limit - pivots, find);
+        }
+    }
+    auto sums = [&](int i, int j) { return load(cost.row(i) + j) + load(columns + j); };
+    auto find = [&](int begin, int end) { return find_entering(begin, end, stride, potential, slack, sums); };
+    return pivots + pivot_on(tree, potential, n, kBlock, limit - pivots, find);
 }
 
 // The plan of the tree for the true masses, whose entries are given away one by one; its cost.

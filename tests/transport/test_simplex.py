@@ -51,7 +51,9 @@ def _with_zeros(k: int, rng: np.random.Generator) -> Floats:
 @pytest.mark.parity
 @pytest.mark.parametrize("mass", MASSES)
 @pytest.mark.parametrize("kind", COSTS)
-@pytest.mark.parametrize("shape", [(1, 1), (1, 6), (6, 1), (5, 5), (4, 13), (30, 22), (70, 90)])
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (1, 6), (6, 1), (5, 5), (4, 13), (30, 22), (70, 90), (90, 140)]
+)
 def test_the_cost_is_that_of_pot(mass: str, kind: str, shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(sum(map(ord, mass + kind)) + sum(shape))
     cost = COSTS[kind](*shape, rng)
@@ -105,7 +107,7 @@ def test_costs_at_the_end_of_the_range_are_solved_or_marked(unit: str, scale: fl
         if used != unit:
             pytest.skip(f"this processor has no {unit}")
         rng = np.random.default_rng(0)
-        for n, m in ((3, 5), (9, 13), (17, 1), (40, 30)):
+        for n, m in ((3, 5), (9, 13), (17, 1), (40, 30), (20, 140)):
             hyp, ref = rng.dirichlet(np.ones(n), 3), rng.dirichlet(np.ones(m), 3)
             cost = scale * rng.uniform(-1.0, 1.0, (3, n, m))
             plans = freight.solve(Problem(), cost, hyp, ref, strict=False, max_iterations=5)
