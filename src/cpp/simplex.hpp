@@ -37,7 +37,7 @@ FREIGHT_INLINE Minima find_minima(const double* row, const double* columns, int 
     return {low, where, second};
 }
 
-// The column of the smallest reduced cost in a row, the first of several, and by how much the next is dearer.
+// The column of the smallest reduced cost in a row, the first of several, and by how much the next exceeds it.
 struct Best {
     int column;
     double margin;
@@ -248,8 +248,8 @@ struct Value {
     bool exact(double tolerance) const { return gap < kInfinity && gap <= tolerance * (1.0 + size_of(cost)); }
 };
 
-// The cost of an optimal tree's plan, whose entries are given away, and by how much it is dearer than the
-// cheapest could be.
+// The cost of an optimal tree's plan, whose entries are given away, and by how much it exceeds what the
+// cheapest could cost.
 template <class Enter>
 inline Value value_of(Matrix cost, const double* hyp, const double* ref, const Tree& tree, Enter&& enter) {
     ScratchFrame frame;
