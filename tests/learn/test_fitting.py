@@ -23,7 +23,13 @@ from freight.learn.fitting import (
     _Training,
     provenance,
 )
-from freight.learn.ratings import SetGain, TrainingPart, combined_p, draw_tested
+from freight.learn.ratings import (
+    SetGain,
+    TrainingPart,
+    combined_p,
+    draw_tested,
+    least_strength,
+)
 from freight.learn.trainable import TrainableMetric
 
 WORDS = ["cat", "dog", "sat", "ran", "mat", "house", "station", "came", "nobody", "small", "red"]
@@ -342,3 +348,10 @@ def test_all_sets_count_in_one_p_value() -> None:
     assert combined_p([gain, gain._replace(name="b")]) < 0.02
     assert combined_p([gain, gain._replace(criterion="y")]) == pytest.approx(0.05)
     assert combined_p([gain, gain._replace(name="b", p=0.95)]) == pytest.approx(0.5)
+
+
+def test_the_least_strength_is_taken_that_has_nearly_all_of_the_gain() -> None:
+    looks = {0.25: 0.3, 0.5: 0.5, 0.75: 0.66, 1.0: 0.7}
+    assert least_strength(looks, 0.2) == 0.75
+    assert least_strength(looks | {1.0: 0.9}, 0.2) == 1.0
+    assert least_strength(looks, 0.7) == 0.0

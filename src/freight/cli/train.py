@@ -246,7 +246,7 @@ class FitOptions:
     strength: Annotated[
         float | None,
         typer.Option(
-            min=0.0, help="Of the differences: 1 is all, 0 none. Default: what agrees best."
+            min=0.0, help="Of the differences: 1 is all, 0 none. Default: as few as serve."
         ),
     ] = None
     hold_out: Annotated[

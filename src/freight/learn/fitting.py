@@ -26,7 +26,6 @@ from freight.encoders.adapters import RIGHT, Adapter
 from freight.errors import InvalidInput
 from freight.judge.tuning import set_digest
 from freight.learn.ratings import (
-    HOLD_OUT,
     LEAST_RATINGS,
     USES,
     SetGain,
@@ -37,6 +36,7 @@ from freight.learn.ratings import (
     draw_tested,
     held_out_share,
     keep_criteria,
+    least_strength,
 )
 from freight.learn.trainable import Differences, TrainableMetric, deterministic
 from freight.transport.types import Array
@@ -133,10 +133,10 @@ def fit(
     """Fit `metric`, by default `freight`, to judgement sets; every language pair is a set.
 
     `humans` names the criteria, by default all, which count the same; `weights` is the criterion
-    that says how many raters stand behind a row. Without a `strength` the best one on the held-out
-    part is taken. The test has its own segments; with `hold_out` "pairs" or "systems" its own
-    language pairs or systems instead, whatever their segments. `folder` keeps a checkpoint, from
-    which the same call goes on with the same result. Results are the same bits on the same device.
+    that says how many raters stand behind a row. Without a `strength` the least one is taken that
+    has nine tenths of the best gain on the held-out part. The test has its own segments; with
+    `hold_out` "pairs" or "systems" its own language pairs or systems, whatever their segments. From
+    a checkpoint in `folder` the same call goes on. On one device results are the same bits.
     """
     given = [sets] if isinstance(sets, Judgements) else list(sets)
     if metric is None:
@@ -144,15 +144,12 @@ def fit(
 
         metric = cast(Metric, load("freight"))
     recipe = recipe or Recipe()
-    recipe = recipe if epochs is None else replace(recipe, epochs=epochs)
+    recipe = replace(recipe, epochs=recipe.epochs if epochs is None else epochs)
     named = [keep_criteria(one, humans, weights) for one in given]
     share = held_out_share(sum(map(count_judgements, named)))
     texts: dict[str, int] = {}
     judged = [part for one in named for part in one.split()]
-    if hold_out not in HOLD_OUT:
-        raise InvalidInput(f"hold_out={hold_out!r}; there is {', '.join(HOLD_OUT)}")
-    whole = hold_out != "segments"
-    tested = draw_tested(judged, hold_out, share, seed) if whole else [None] * len(judged)
+    tested = draw_tested(judged, hold_out, share, seed)
     parts = [
         TrainingPart.of(one, texts, weights, share, seed, own)
         for one, own in zip(judged, tested, strict=True)
@@ -168,11 +165,8 @@ def fit(
     if checkpoint is not None:
         checkpoint.unlink(missing_ok=True)
     gained = chosen > 0 and combined_p(gains) < _LEVEL
-    adapter = None
-    if gained:
-        adapter = training.adapter(
-            _adapter_name(folder), chosen, provenance(named, recipe, seed, gains)
-        )
+    origin = provenance(named, recipe, seed, gains)
+    adapter = training.adapter(_adapter_name(folder), chosen, origin) if gained else None
     return Fit(adapter, chosen, gains, curve, _notes(parts, gains, gained, hold_out))
 
 
@@ -226,7 +220,7 @@ class _Training:
         self.trainable, self.parts, self.recipe = trainable, list(parts), recipe
         self.learned = [part for part in parts if len(part.rows["train"]) > 3]
         rows = sum(len(part.rows["train"]) for part in self.learned)
-        # Of few rows a step takes a fifth: more steps would cost as much, and teach no more.
+        # Of few rows a step takes a fifth: more would cost as much, and teach no more.
         self.rows = min(recipe.rows, max(_LEAST_ROWS, rows // 5))
         self.steps = max(recipe.least_steps, math.ceil(recipe.epochs * rows / self.rows))
         self.rng = np.random.default_rng(seed)
@@ -289,12 +283,10 @@ class _Training:
                 progress(event)
 
     def choose_strength(self) -> float:
-        """The strength that agrees best on the rows to stop by; 0 where none gains anything."""
-        values = {0.0: self.untrained}
-        for strength in _STRENGTHS:
-            values[strength] = self._look_at(_scaled(self.best, strength))
+        """The strength for the rows to stop by; 0 where none gains anything there."""
+        looks = {strength: self._look_at(_scaled(self.best, strength)) for strength in _STRENGTHS}
         self._set(self.best)
-        return max(values, key=lambda strength: (values[strength], -strength))
+        return least_strength(looks, self.untrained)
 
     def test(self, strength: float) -> tuple[SetGain, ...]:
         """Untrained and fitted on the rows that nothing was chosen by."""

@@ -60,6 +60,16 @@ def combined_p(gains: Sequence[SetGain]) -> float:
     return float(stats.norm.sf(total / math.sqrt(scale))) if scale else 1.0
 
 
+def least_strength(agreement: Mapping[float, float], untrained: float) -> float:
+    """The least strength that has nearly all of the best gain; 0 where there is none.
+
+    What the rest would gain is lost on other kinds of texts: docs/studies/fitting.md.
+    """
+    gains = {strength: value - untrained for strength, value in agreement.items()}
+    enough = 0.9 * max(gains.values())
+    return min(x for x, gain in gains.items() if gain >= enough) if enough > 0 else 0.0
+
+
 def keep_criteria(
     judged: Judgements, humans: Sequence[str] | None, weights: str | None
 ) -> Judgements:
@@ -84,8 +94,17 @@ HOLD_OUT = ("segments", "pairs", "systems")
 """What the rows of a test have to themselves: their segments, language pairs or systems."""
 
 
-def draw_tested(sets: Sequence[Judgements], what: str, share: float, seed: int) -> list[Array]:
-    """Of each set, which rows are only tested on: a share of pairs or systems, at least one."""
+def draw_tested(
+    sets: Sequence[Judgements], what: str, share: float, seed: int
+) -> Sequence[Array | None]:
+    """Of each set, which rows are only tested on: a share of pairs or systems, at least one.
+
+    None where segments are held out, which are drawn text by text.
+    """
+    if what not in HOLD_OUT:
+        raise InvalidInput(f"hold_out={what!r}; there is {', '.join(HOLD_OUT)}")
+    if what == "segments":
+        return [None] * len(sets)
     if what == "systems":
         return [_drawn_systems(one, share, seed) for one in sets]
     names = _drawn_names([one.name for one in sets], "language pair or set", share, seed)
