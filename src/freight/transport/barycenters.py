@@ -206,7 +206,7 @@ def _mixed(batches: Iterable[_SameSize], weights: Array) -> _Settled:
         return same, flat, worker.submit(sparse_coefficients, gram, weights[same.units])
 
     with ThreadPoolExecutor(1) as worker:
-        for same, flat, work in read_ahead(map(match, batches)):
+        for same, flat, work in read_ahead(map(match, batches), room=2):
             places, values, settled = work.result()
             (count, size), length = same.units.shape, flat.shape[1]
             shares = flat.new_zeros((count, size * length + 1))

@@ -120,14 +120,11 @@ def _sweep_until(
 
 
 def _relaxation_factor(residual: Tensor, previous: Tensor, optimal: float) -> Tensor:
-    """Over-relax when close to convergence; by half as much where that made things worse.
+    """Over-relax, but not where the last sweeps made it worse and it is far from convergence.
 
-    Very close to it sweeps are linear, and the optimal factor cannot fail.
+    Close to it sweeps are linear, and the optimal factor cannot fail.
     """
-    factor = torch.full_like(residual, optimal)
-    factor[(residual > previous) & (residual > 0.3)] = 0.5 * (1.0 + optimal)
-    factor[residual > 3.0] = 1.0
-    return factor
+    return torch.full_like(residual, optimal).where((residual <= previous) | (residual <= 3.0), 1.0)
 
 
 def _sweep_several(state: _SweepState, epsilon: float, first: bool) -> tuple[_SweepState, Tensor]:

@@ -4,8 +4,9 @@ Entropic problems without hard marginals: the sweeps are those of `sinkhorn_torc
 are in the log domain while potentials still move much; after that each eight of them share one
 kernel, which has absorbed the potentials, and take no exponential per entry. A small problem stays
 in the registers of its program, so that its data are read once however many sweeps it takes; a
-larger one is read tile by tile, twice per sweep. Exact problems with a free marginal are as in
-`nearest`. Costs may be in single precision; what a plan costs comes with it.
+larger one is read tile by tile, twice per sweep, in single precision until potentials hardly move.
+Exact problems with a free marginal are as in `nearest`. Costs may be in single precision; what a
+plan costs comes with it.
 """
 
 import math
@@ -17,7 +18,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from freight.transport.triton_vectors import launching
+from freight.transport.triton_vectors import divergence, launching
 from freight.transport.types import Terms
 
 WIDEST = 1024
@@ -98,27 +99,6 @@ def _settings(terms: Terms, device: torch.device) -> Tensor:
 
 
 @triton.jit
-def _log1p(x, one):  # type: ignore[no-untyped-def]
-    """log(1 + x), accurate for small x: the quotient corrects the rounding of 1 + x."""
-    shifted = one + x
-    return tl.where(
-        shifted == one, x, tl.log(shifted) * (x / tl.where(shifted == one, one, shifted - one))
-    )
-
-
-@triton.jit
-def _divergence(sums, target, one):  # type: ignore[no-untyped-def]
-    """KL(sums | target), every term non-negative."""
-    present = target > 0.0
-    x = tl.where(present, (sums - target) / tl.where(present, target, one), one - one)
-    positive = x > -1.0
-    inner = tl.where(positive, x, one - one)
-    return tl.sum(
-        target * tl.where(positive, (one + inner) * _log1p(inner, one) - inner, one), axis=0
-    )
-
-
-@triton.jit
 def _mass(at, inside, penalty, one):  # type: ignore[no-untyped-def]
     """Masses (1 where the marginal is free), which are present, how many invalid, and the total."""
     given = tl.load(at, mask=inside, other=0.0).to(tl.float64)
@@ -132,8 +112,7 @@ def _mass(at, inside, penalty, one):  # type: ignore[no-untyped-def]
 def _step(sums, potential, moved, base, tau, present, one):  # type: ignore[no-untyped-def]
     """How far a potential is from its target, given the sums of a kernel that has absorbed it.
 
-    `moved` is how far it has gone since. Where the sums have underflowed it stays, and the gap
-    tells.
+    `moved` is how far it has gone since. Where the sums underflow it stays, and the gap tells.
     """
     sound = present & (sums > 0.0)
     log_sums = tl.log(tl.where(sound, sums, one)) - potential
@@ -142,10 +121,8 @@ def _step(sums, potential, moved, base, tau, present, one):  # type: ignore[no-u
 
 @triton.jit
 def _relaxation(residual, previous, optimal, one):  # type: ignore[no-untyped-def]
-    """How far the next sweeps go: none too far at first, less far where that made it worse."""
-    worse = (residual > previous) & (residual > 0.3)
-    factor = tl.where(worse, 0.5 * (one + optimal), optimal)
-    return tl.where(residual > 3.0, one, factor)
+    """How far the next sweeps go: none too far where the last ones made it worse, and it is far."""
+    return tl.where((residual > previous) & (residual > 3.0), one, optimal)
 
 
 @triton.jit
@@ -162,11 +139,11 @@ def _judge(  # type: ignore[no-untyped-def]
     moved = epsilon * tl.sum(hyp_sums, axis=0)
     dual = hyp_penalty * tl.sum(hyp - hyp_target, axis=0) - moved
     dual += ref_penalty * tl.sum(ref - ref_target, axis=0)
-    bound = hyp_penalty * _divergence(hyp_sums, hyp_target, one)
-    bound += ref_penalty * _divergence(ref_sums, ref_target, one)
+    bound = hyp_penalty * divergence(hyp_sums, hyp_target, one)
+    bound += ref_penalty * divergence(ref_sums, ref_target, one)
     bound = tl.where(faults > 0, zero / zero, bound)
-    penalties = hyp_penalty * _divergence(hyp_sums, hyp, one)
-    penalties += ref_penalty * _divergence(ref_sums, ref, one)
+    penalties = hyp_penalty * divergence(hyp_sums, hyp, one)
+    penalties += ref_penalty * divergence(ref_sums, ref, one)
     logs = tl.sum(hyp_sums * phi, axis=0) + tl.sum(ref_sums * psi, axis=0)
     tl.store(out, bound)
     tl.store(out + 1, tl.where(bound <= tolerance * (one + tl.abs(dual)), one, zero))
@@ -201,8 +178,7 @@ def _small_kernel(  # type: ignore[no-untyped-def]
     faults = hyp_faults + ref_faults + tl.sum(tl.sum(invalid, axis=1), axis=0)
     faults += ((hyp_total <= 0.0) | (ref_total <= 0.0)).to(tl.int32)
     phi, psi = tl.where(hyp_present, zero, absent), tl.where(ref_present, zero, absent)
-    factor, residual, previous = one, one * 1e300, one * 1e300
-    sweep = 0
+    factor, residual, previous, sweep = one, one * 1e300, one * 1e300, 0
     while (sweep < max_iterations) & (residual > aim):
         change = zero
         if residual > 3.0:
@@ -248,24 +224,26 @@ def _small_kernel(  # type: ignore[no-untyped-def]
 def _log_sums(  # type: ignore[no-untyped-def]
     cost, potentials, out, size, other_size, stride, other_stride, epsilon, one, TILE: tl.constexpr
 ):
-    """The logarithms of the sums of exp(potential - cost / epsilon) over the other side's units."""
-    absent = one * -1e30
+    """The logarithms of the sums of exp(potential - cost / epsilon), in single precision."""
+    absent, one = (one * -1e30).to(tl.float32), one.to(tl.float32)
+    per_cost = (one / epsilon).to(tl.float32)
     for start in range(0, size, TILE):
         i = start + tl.arange(0, TILE)
-        top = tl.zeros((TILE, TILE), tl.float64) + absent
-        sums = tl.zeros((TILE, TILE), tl.float64)
+        top = tl.zeros((TILE, TILE), tl.float32) + absent
+        sums = tl.zeros((TILE, TILE), tl.float32)
         for begin in range(0, other_size, TILE):
             j = begin + tl.arange(0, TILE)
             inside = (i < size)[:, None] & (j < other_size)[None, :]
             at = i[:, None] * stride + j[None, :] * other_stride
-            scaled = tl.load(cost + at, mask=inside, other=0.0).to(tl.float64) / epsilon
-            exponent = tl.where(inside, tl.load(potentials + j)[None, :] - scaled, absent)
+            scaled = tl.load(cost + at, mask=inside, other=0.0).to(tl.float32) * per_cost
+            potential = tl.load(potentials + j).to(tl.float32)
+            exponent = tl.where(inside, potential[None, :] - scaled, absent)
             fall = tl.exp(-tl.abs(exponent - top))
             sums = tl.where(exponent > top, sums * fall + one, sums + fall)
             top = tl.maximum(top, exponent)
         peak = tl.max(top, axis=1)
         total = tl.sum(sums * tl.exp(top - peak[:, None]), axis=1)
-        tl.store(out + i, peak + tl.log(total))
+        tl.store(out + i, (peak + tl.log(total)).to(tl.float64))
     tl.debug_barrier()
 
 
@@ -281,7 +259,8 @@ def _sums(  # type: ignore[no-untyped-def]
             j = begin + tl.arange(0, TILE)
             inside = (i < size)[:, None] & (j < other_size)[None, :]
             at = i[:, None] * stride + j[None, :] * other_stride
-            sums += tl.load(plan + at, mask=inside, other=0.0) * tl.load(factors + j)[None, :]
+            entries = tl.load(plan + at, mask=inside, other=0.0).to(tl.float64)
+            sums += entries * tl.load(factors + j)[None, :]
         tl.store(out + i, tl.sum(sums, axis=1))
     tl.debug_barrier()
 
@@ -302,7 +281,8 @@ def _absorb(  # type: ignore[no-untyped-def]
             scaled = tl.load(cost + at, mask=inside, other=0.0).to(tl.float64) / epsilon
             exponent = tl.load(hyp_at + i)[:, None] + tl.load(ref_at + j)[None, :] - scaled
             plan = tl.exp(tl.where(inside, exponent, -1e30))
-            tl.store(flow + at, plan, mask=(i < rows)[:, None] & (j < columns)[None, :])
+            there = (i < rows)[:, None] & (j < columns)[None, :]
+            tl.store(flow + at, plan.to(flow.dtype.element_ty), mask=there)
             if PAID:
                 paid += plan * scaled
     tl.debug_barrier()
@@ -318,14 +298,45 @@ def _share(at, values):  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
+def _sweeps(  # type: ignore[no-untyped-def]
+    cost, kernel, vectors, n, m, columns, phi, psi, hyp_base, ref_base, hyp_present, ref_present,
+    factor, settings, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
+    """Sweep with a kernel that has absorbed these potentials: those after it, the last change."""
+    hyp_tau, ref_tau = tl.load(settings + 2), tl.load(settings + 3)
+    epsilon, one = tl.load(settings + 6), tl.load(settings + 10)
+    i, j = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    hyp_at, ref_at = vectors, vectors + ROWS
+    hyp_out, ref_out = vectors + ROWS + COLUMNS, vectors + 2 * ROWS + COLUMNS
+    _share(hyp_at + i, phi)
+    _share(ref_at + j, psi)
+    _absorb(cost, hyp_at, ref_at, kernel, n, m, n, m, columns, epsilon, TILE, False)
+    change = one - one
+    hyp_moved, ref_moved = tl.where(i < n, change, change), tl.where(j < m, change, change)
+    for _ in range(8):
+        _share(ref_at + j, tl.exp(ref_moved))
+        _sums(kernel, ref_at, hyp_out, n, m, columns, 1, TILE)
+        sums = tl.load(hyp_out + i, mask=i < n, other=0.0)
+        step = _step(sums, phi, hyp_moved, hyp_base, hyp_tau, hyp_present, one)
+        hyp_moved += factor * step
+        change = tl.max(tl.abs(step), axis=0)
+        _share(hyp_at + i, tl.exp(hyp_moved))
+        _sums(kernel, hyp_at, ref_out, m, n, 1, columns, TILE)
+        sums = tl.load(ref_out + j, mask=j < m, other=0.0)
+        step = _step(sums, psi, ref_moved, ref_base, ref_tau, ref_present, one)
+        ref_moved += factor * step
+        change = tl.maximum(change, tl.max(tl.abs(step), axis=0))
+    return phi + hyp_moved, psi + ref_moved, change
+
+
+@triton.jit  # type: ignore[untyped-decorator]
 def _tiled_kernel(  # type: ignore[no-untyped-def]
     cost, hyp_mass, ref_mass, hyp_size, ref_size, settings, vectors, flow, out,
     rows, columns, max_iterations, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """As above; every sweep reads tile by tile, once for the rows and once for the columns.
 
-    The absorbed kernel lies where the plan will be; `vectors` has what tiles are multiplied with,
-    and the sums over them.
+    The kernel lies where the plan will be; `vectors` has the factors of tiles, and their sums.
     """
     hyp_penalty, ref_penalty = tl.load(settings), tl.load(settings + 1)
     hyp_tau, ref_tau = tl.load(settings + 2), tl.load(settings + 3)
@@ -337,7 +348,8 @@ def _tiled_kernel(  # type: ignore[no-untyped-def]
     flow += pair * rows * columns
     n, m = tl.load(hyp_size + pair).to(tl.int32), tl.load(ref_size + pair).to(tl.int32)
     i, j = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
-    hyp_at = vectors + pair * 2 * (ROWS + COLUMNS)
+    vectors += pair * 2 * (ROWS + COLUMNS)
+    hyp_at, coarse = vectors, flow.to(tl.pointer_type(tl.float32))
     ref_at, hyp_out, ref_out = hyp_at + ROWS, hyp_at + ROWS + COLUMNS, hyp_at + 2 * ROWS + COLUMNS
     hyp_mass, ref_mass = hyp_mass + pair * rows, ref_mass + pair * columns
     hyp, hyp_present, faults, hyp_total = _mass(hyp_mass + i, i < n, hyp_penalty, one)
@@ -353,8 +365,7 @@ def _tiled_kernel(  # type: ignore[no-untyped-def]
             costs = tl.load(cost + row[:, None] * columns + column[None, :], mask=inside, other=0.0)
             invalid = (inside & ~(tl.abs(costs.to(tl.float64)) < 1e300)).to(tl.int32)
             faults += tl.sum(tl.sum(invalid, axis=1), axis=0)
-    factor, residual, previous = one, one * 1e300, one * 1e300
-    sweep = 0
+    factor, residual, previous, sweep = one, one * 1e300, one * 1e300, 0
     while (sweep < max_iterations) & (residual > aim) & (faults == 0):
         change = zero
         if residual > 3.0:
@@ -371,27 +382,18 @@ def _tiled_kernel(  # type: ignore[no-untyped-def]
                 step = tl.where(ref_present, ref_base - ref_tau * norm - psi, zero)
                 psi += factor * step
                 change = tl.maximum(change, tl.max(tl.abs(step), axis=0))
+        elif residual > 1e-6:
+            phi, psi, change = _sweeps(
+                cost, coarse, vectors, n, m, columns, phi, psi, hyp_base, ref_base,
+                hyp_present, ref_present, factor, settings, ROWS, COLUMNS, TILE,
+            )  # fmt: skip
         else:
-            _share(hyp_at + i, phi)
-            _share(ref_at + j, psi)
-            _absorb(cost, hyp_at, ref_at, flow, n, m, n, m, columns, epsilon, TILE, False)
-            hyp_moved, ref_moved = tl.where(i < n, zero, zero), tl.where(j < m, zero, zero)
-            for _ in range(8):
-                _share(ref_at + j, tl.exp(ref_moved))
-                _sums(flow, ref_at, hyp_out, n, m, columns, 1, TILE)
-                sums = tl.load(hyp_out + i, mask=i < n, other=0.0)
-                step = _step(sums, phi, hyp_moved, hyp_base, hyp_tau, hyp_present, one)
-                hyp_moved += factor * step
-                change = tl.max(tl.abs(step), axis=0)
-                _share(hyp_at + i, tl.exp(hyp_moved))
-                _sums(flow, hyp_at, ref_out, m, n, 1, columns, TILE)
-                sums = tl.load(ref_out + j, mask=j < m, other=0.0)
-                step = _step(sums, psi, ref_moved, ref_base, ref_tau, ref_present, one)
-                ref_moved += factor * step
-                change = tl.maximum(change, tl.max(tl.abs(step), axis=0))
-            phi += hyp_moved
-            psi += ref_moved
-        residual = change
+            phi, psi, change = _sweeps(
+                cost, flow, vectors, n, m, columns, phi, psi, hyp_base, ref_base,
+                hyp_present, ref_present, factor, settings, ROWS, COLUMNS, TILE,
+            )  # fmt: skip
+        # Sweeps in double precision come last.
+        residual = tl.where(residual > 1e-6, tl.maximum(change, 1e-6), change)
         factor = _relaxation(residual, previous, optimal, one)
         previous = residual
         sweep += 8
@@ -434,7 +436,7 @@ def _nearest_kernel(  # type: ignore[no-untyped-def]
         least = tl.min(costs, axis=1)
         sent = mass * tl.exp(-least / penalty)
         transport += tl.sum(tl.where(i < size, sent * least, zero), axis=0)
-        penalties += finite * _divergence(sent, mass, one)
+        penalties += finite * divergence(sent, mass, one)
         if ENTER:
             chosen = inside & (j[None, :] == tl.argmin(costs, axis=1)[:, None])
             tl.store(flow + at, tl.where(chosen, sent[:, None], zero), mask=inside)

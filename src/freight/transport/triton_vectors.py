@@ -111,6 +111,27 @@ def scatter_states(store: Tensor, states: Tensor, target: Tensor, position: Tens
         )  # fmt: skip
 
 
+@triton.jit
+def _log1p(x, one):  # type: ignore[no-untyped-def]
+    """log(1 + x), accurate for small x: the quotient corrects the rounding of 1 + x."""
+    shifted = one + x
+    return tl.where(
+        shifted == one, x, tl.log(shifted) * (x / tl.where(shifted == one, one, shifted - one))
+    )
+
+
+@triton.jit
+def divergence(sums, target, one):  # type: ignore[no-untyped-def]
+    """KL(sums | target), every term non-negative."""
+    present = target > 0.0
+    x = tl.where(present, (sums - target) / tl.where(present, target, one), one - one)
+    positive = x > -1.0
+    inner = tl.where(positive, x, one - one)
+    return tl.sum(
+        target * tl.where(positive, (one + inner) * _log1p(inner, one) - inner, one), axis=0
+    )
+
+
 @triton.jit(do_not_specialize=["rows"])  # type: ignore[untyped-decorator]
 def _cosines_kernel(  # type: ignore[no-untyped-def]
     hyp, ref, hyp_ranges, ref_ranges, out, rows, width, other_width, shortest,

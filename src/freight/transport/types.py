@@ -278,14 +278,17 @@ def like(x: Array, kind: Any) -> Any:
 def send_to_device(array: Array, device: torch.device) -> torch.Tensor:
     """The array as a tensor on the device; to a GPU without waiting for the copy.
 
-    Copies go through pinned memory: they are fast, and do not block the calling thread.
+    Copies go through pinned memory: they are fast, and do not block the calling thread. It alone
+    fills that memory: torch would share it out, and wait for threads that solve problems.
     """
     import torch
 
     tensor = torch.from_numpy(array)
     if device.type != "cuda":
         return tensor.to(device)
-    return tensor.pin_memory().to(device, non_blocking=True)
+    pinned = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+    np.copyto(pinned.numpy(), array)
+    return pinned.to(device, non_blocking=True)
 
 
 def fetch_array(tensor: torch.Tensor) -> Array:
