@@ -36,12 +36,17 @@ WORDS = ["cat", "dog", "sat", "ran", "mat", "house", "station", "came", "nobody"
 QUICK = Recipe(least_steps=12, epochs=0.0, rows=32, parts=1, looks=3)
 
 
-def judgements(rows: int, seed: int = 0, name: str = "made", noise: float = 0.1) -> Judgements:
-    """Ratings that count the words of the reference which are missing, whatever replaces them."""
+def judgements(
+    rows: int, seed: int = 0, name: str = "made", noise: float = 0.1, outputs: int = 1
+) -> Judgements:
+    """Ratings that count the words of the reference which are missing, whatever replaces them.
+
+    Of each segment there are so many outputs.
+    """
     rng = np.random.default_rng(seed)
-    hyps, refs, ratings = [], [], []
-    for _ in range(rows):
-        ref = list(rng.choice(WORDS, 6))
+    hyps, refs, ratings, ref = [], [], [], list[str]()
+    for row in range(rows):
+        ref = ref if row % outputs else list(rng.choice(WORDS, 6))
         wrong = rng.random(6) < rng.random()
         hyp = [
             str(rng.choice(WORDS)) if bad else word for word, bad in zip(ref, wrong, strict=True)
@@ -49,7 +54,7 @@ def judgements(rows: int, seed: int = 0, name: str = "made", noise: float = 0.1)
         hyps.append(" ".join(hyp))
         refs.append((" ".join(ref),))
         ratings.append(-wrong.sum() + noise * rng.normal())
-    numbers = np.arange(rows)
+    numbers = np.arange(rows) // outputs
     none = np.zeros(rows, int)
     human = {"quality": np.array(ratings), "ratings": rng.integers(1, 4, rows).astype(float)}
     return Judgements(name, tuple(hyps), tuple(refs), numbers, none, ("system",), human)
@@ -260,6 +265,60 @@ def test_preferences_pull_the_better_text_up_and_the_worse_one_down(metric: Metr
     assert scores.grad[better] < 0 < scores.grad[1 - better]
     (gain,) = fit(preferred, metric, recipe=QUICK).sets
     assert (gain.statistic, gain.rows) == ("tau", len(part.rows["test"]))
+
+
+def test_ratings_of_one_segment_are_preferences_too() -> None:
+    judged = judgements(60, outputs=4)
+    part = TrainingPart.of(judged, {}, "ratings", 0.0, 0)
+    rows = np.arange(8, 60)
+    pairs = part.ordered(rows)
+    expected = {
+        (a, b)
+        for a in range(52)
+        for b in range(52)
+        if a // 4 == b // 4 and part.target[a + 8] - part.target[b + 8] >= 1.0
+    }
+    assert expected
+    assert {tuple(pair) for pair in pairs.tolist()} == expected
+    scores = torch.tensor(part.target[rows], requires_grad=True)
+    plain = part.loss(scores, rows, rows)
+    both = part.loss(scores, rows, rows, within=2.0)
+    assert plain < both < plain + 2.0 * np.log(2.0)  # all in order
+    assert part.loss(5.0 * scores, rows, rows, within=2.0).item() == pytest.approx(both.item())
+    assert part.loss(-scores, rows, rows, within=2.0) > 2.0 + 2.0 * np.log(2.0)
+    wrong = np.full(60, np.nan)
+    wrong[rows] = -part.target[rows]
+    assert part.agreement(wrong, rows) == pytest.approx(-1.0)
+    assert part.agreement(wrong, rows, within=1.0) == pytest.approx(-1.0)
+    flat = np.where(np.isfinite(wrong), np.arange(60) // 4, np.nan)  # ties within each segment
+    r = part.agreement(flat, rows)
+    assert part.agreement(flat, rows, within=3.0) == pytest.approx((r - 3.0) / 4.0)
+
+
+def test_a_step_draws_whole_segments_for_preferences_within_them() -> None:
+    part = TrainingPart.of(judgements(200, outputs=4), {}, "ratings", 0.1, 0)
+    train = part.rows["train"]
+    drawn = part.draw(40, np.random.default_rng(0), whole=True)
+    assert len(drawn) == 40
+    assert set(drawn) <= set(train)
+    assert len(np.unique(drawn // 4)) == 10
+    scattered = part.draw(40, np.random.default_rng(0))
+    expected = np.sort(np.random.default_rng(0).choice(train, 40, replace=False))
+    np.testing.assert_array_equal(scattered, expected)
+    np.testing.assert_array_equal(part.draw(999, np.random.default_rng(0), whole=True), train)
+
+
+def test_fitting_to_preferences_within_segments(metric: Metric) -> None:
+    judged = judgements(400, outputs=4)
+    recipe = replace(QUICK, least_steps=40, rate=1e-2, within=2.0)
+    fitted = fit(judged, metric, recipe=recipe)
+    losses = [event.loss for event in fitted.curve]
+    assert np.mean(losses[-10:]) < np.mean(losses[:10])
+    looks = [event.agreement for event in fitted.curve if event.agreement is not None]
+    by_r = fit(judged, metric, recipe=replace(recipe, within=0.0))
+    assert fitted.curve[0].untrained != by_r.curve[0].untrained  # tau counts too
+    assert len(looks) > 1
+    assert same(fitted, fit(judged, metric, recipe=recipe))
 
 
 def with_systems(judged: Judgements, names: tuple[str, ...]) -> Judgements:

@@ -73,7 +73,9 @@ class Recipe:
     `blind` is the weight of a penalty on agreement that comes from the text alone: on what the
     scores against references of other segments have in common with the ratings, beyond length.
     `keep` is that of a penalty on agreeing less than the untrained metric with a criterion of a
-    set that has several: the mean of them can grow while one falls.
+    set that has several: the mean of them can grow while one falls. `within` is the weight of
+    preferences between texts of one segment whose ratings are a deviation apart, beside r over all
+    rows: a step then draws whole segments, and what is held out is looked at by both.
     """
 
     epochs: float = 1.0
@@ -88,6 +90,7 @@ class Recipe:
     runs: int = 1
     blind: float = 0.0
     keep: float = 2.0
+    within: float = 0.0
 
 
 class TrainingEvent(NamedTuple):
@@ -322,25 +325,16 @@ class _Training:
         pace = warm * (0.02 + 0.49 * (1.0 + math.cos(math.pi * step / self.steps)))
         for group in self.optimizer.param_groups:
             group["lr"] = recipe.rate * pace
-        sizes = np.array([len(part.rows["train"]) for part in self.learned])
         roots = np.sqrt([part.segments for part in self.learned])
         odds = roots / roots.sum()
-        drawn = self.rng.choice(len(sizes), recipe.parts, p=odds)
-        chosen = [
-            np.sort(
-                self.rng.choice(
-                    self.learned[k].rows["train"],
-                    min(self.rows // recipe.parts, sizes[k]),
-                    replace=False,
-                )
-            )
-            for k in drawn
-        ]
+        drawn = self.rng.choice(len(odds), recipe.parts, p=odds)
         parts = [self.learned[k] for k in drawn]
+        count = self.rows // recipe.parts
+        chosen = [part.draw(count, self.rng, recipe.within > 0) for part in parts]
         rows = [part.texts_of(some) for part, some in zip(parts, chosen, strict=True)]
         scores, blind = self.trainable.scores_of(parts, rows, self.rng if recipe.blind else None)
         losses = [
-            part.loss(own, texts, some, recipe.keep)
+            part.loss(own, texts, some, recipe.keep, recipe.within)
             for part, own, texts, some in zip(parts, scores, rows, chosen, strict=True)
         ]
         loss = torch.stack(losses).mean()
@@ -364,6 +358,12 @@ class _Training:
 
     def _look_rows(self, part: TrainingPart) -> Array:
         chosen = part.rows["stop"]
+        if len(chosen) > _LOOK_ROWS and self.recipe.within and part.judged.preferences is None:
+            refs = part.first_refs[chosen]
+            names = np.unique(refs)
+            count = max(1, len(names) * _LOOK_ROWS // len(chosen))
+            kept = names[np.linspace(0, len(names) - 1, count).astype(int)]
+            return chosen[np.isin(refs, kept)]
         if len(chosen) > _LOOK_ROWS:
             chosen = chosen[np.linspace(0, len(chosen) - 1, _LOOK_ROWS).astype(int)]
         return chosen
@@ -371,7 +371,9 @@ class _Training:
     def _look(self) -> float:
         """The mean agreement with the rows to stop by."""
         values = [
-            part.agreement(self.trainable.score_all(part, part.texts_of(chosen)), chosen)
+            part.agreement(
+                self.trainable.score_all(part, part.texts_of(chosen)), chosen, self.recipe.within
+            )
             for part, chosen in zip(self.parts, self._looked, strict=True)
             if len(chosen) > 3
         ]

@@ -32,6 +32,14 @@ LEAST_RATINGS = 100
 
 USES = ("test", "stop", "train")
 
+_APART = 1.0
+"""Texts of a segment whose ratings differ by so many deviations of their set are a preference.
+
+WMT takes 25 points of 100, which is nearly the same.
+"""
+_STEEP = 2.0
+"""Of the loss of such preferences, in their root mean square difference of scores."""
+
 
 class SetGain(NamedTuple):
     """Agreement on the rows of a set that were held out for the test, before and after.
@@ -217,6 +225,35 @@ class TrainingPart:
         """How many references there are to train on."""
         return len({self.refs[row][0] for row in self.texts_of(self.rows["train"])})
 
+    @cached_property
+    def first_refs(self) -> Array:
+        """The number of each row's first reference, which stands for its segment."""
+        return np.array([refs[0] for refs in self.refs], np.int64)
+
+    @cached_property
+    def _groups(self) -> list[Array]:
+        """The rows to train on of each segment."""
+        rows = self.rows["train"]
+        order = np.argsort(self.first_refs[rows], kind="stable")
+        _, starts = np.unique(self.first_refs[rows][order], return_index=True)
+        return np.split(rows[order], starts[1:])
+
+    def draw(self, count: int, rng: np.random.Generator, whole: bool = False) -> Array:
+        """So many of the rows to train on, in order; `whole` draws ratings segment by segment."""
+        rows = self.rows["train"]
+        if not whole or self.judged.preferences is not None:
+            return np.sort(rng.choice(rows, min(count, len(rows)), replace=False))
+        order = rng.permutation(len(self._groups))
+        ends = np.cumsum([len(self._groups[k]) for k in order])
+        taken = order[: np.searchsorted(ends, count) + 1]
+        return np.sort(np.concatenate([self._groups[k] for k in taken])[:count])
+
+    def ordered(self, rows: Array) -> Array:
+        """The places in `rows` of pairs (pair, 2) of one segment rated far apart, better first."""
+        target, refs = self.target[rows], self.first_refs[rows]
+        apart = target[:, None] - target[None, :] >= _APART
+        return np.argwhere(apart & (refs[:, None] == refs[None, :]))
+
     def texts_of(self, chosen: Array) -> Array:
         """The rows of texts behind these rows."""
         pairs = self.judged.preferences
@@ -229,11 +266,14 @@ class TrainingPart:
         owner = np.repeat(np.arange(len(rows)), counts)
         return np.stack((np.repeat(self.hyp[rows], counts), refs), axis=1), owner
 
-    def loss(self, scores: Tensor, rows: Array, chosen: Array, keep: float = 0.0) -> Tensor:
+    def loss(
+        self, scores: Tensor, rows: Array, chosen: Array, keep: float = 0.0, within: float = 0.0
+    ) -> Tensor:
         """One minus Pearson's r, or how surprising the preferences are.
 
-        With `keep`, and where untrained scores are known, so much besides of what r with each
-        criterion has fallen by.
+        With `within` so much besides of how surprising those are that ratings of one segment give,
+        whatever the scores' scale. With `keep`, and where untrained scores are known, so much of
+        what r with each criterion has fallen by.
         """
         if self.judged.preferences is not None:
             both = np.searchsorted(rows, self.judged.preferences[chosen])
@@ -244,6 +284,13 @@ class TrainingPart:
             for x in (self.target, self.weight)
         )
         loss = 1.0 - _pearson(scores, target, weight)
+        pairs = self.ordered(chosen) if within else np.empty((0, 2), np.int64)
+        if len(pairs):
+            ahead = scores[pairs[:, 0]] - scores[pairs[:, 1]]
+            unit = ahead.square().mean().clamp(min=1e-12).sqrt()
+            share = weight[pairs].prod(dim=1)
+            surprise = softplus(-_STEEP * ahead / unit)
+            loss = loss + within * (share * surprise).sum() / share.sum()
         if keep == 0.0 or self.untrained is None:
             return loss
         before = torch.as_tensor(self.untrained[chosen], device=scores.device, dtype=scores.dtype)
@@ -283,12 +330,17 @@ class TrainingPart:
         left = scores - taken @ (taken.mT @ scores)
         return (left * target) / (left.std() * target.std()).clamp(min=1e-12)
 
-    def agreement(self, scores: Array, chosen: Array) -> float:
-        """Pearson's r with the target, or tau, where `scores` are those of all texts."""
+    def agreement(self, scores: Array, chosen: Array, within: float = 0.0) -> float:
+        """Pearson's r with the target, or tau, where `scores` are those of all texts.
+
+        With `within` the mean of r and of tau of the preferences that ratings of one segment give,
+        which weighs so much.
+        """
         if self.judged.preferences is not None:
-            better, worse = scores[self.judged.preferences[chosen]].T
-            return float(np.mean(better > worse) - np.mean(better <= worse))
-        return float(np.corrcoef(scores[chosen], self.target[chosen])[0, 1])
+            return _tau(scores, self.judged.preferences[chosen])
+        r = float(np.corrcoef(scores[chosen], self.target[chosen])[0, 1])
+        pairs = self.ordered(chosen) if within else np.empty((0, 2), np.int64)
+        return (r + within * _tau(scores[chosen], pairs)) / (1.0 + within) if len(pairs) else r
 
     def gains(self, before: Array, after: Array) -> Iterator[SetGain]:
         """Both metrics on the rows to test with, by each criterion."""
@@ -314,6 +366,12 @@ class TrainingPart:
     ) -> SetGain:
         after, before = (estimate(statistic, scores) for scores in both)
         return SetGain(self.name, criterion, kind, rows, before, after, float(p))
+
+
+def _tau(scores: Array, pairs: Array) -> float:
+    """Of pairs (pair, 2), the better one first; a tie is wrong."""
+    better, worse = scores[pairs].T
+    return float(np.mean(better > worse) - np.mean(better <= worse))
 
 
 def _number(texts: dict[str, int], text: str) -> int:
