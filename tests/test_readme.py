@@ -77,15 +77,25 @@ def test_sentences_on_a_metric_are_those_of_the_figures() -> None:
 
 
 def test_stored_speeds_are_those_of_the_pages() -> None:
-    stored = json.loads((RESULTS / "speed.json").read_text("utf-8"))
-    gpu, solvers = ((ROOT / f"docs/{page}.md").read_text("utf-8") for page in ("gpu", "solvers"))
-    for name, speed in stored["text"]["values"].items():
-        assert f"| `{name}` | {speed:,} |" in gpu
-    package = stored["text"]["package"]
-    for number in (package["float32"], package["float16"], package["ours"]):
-        assert f"{number:,}" in gpu
-    for ratio in stored["solvers"]["values"].values():
-        assert f"| {ratio} |" in solvers
+    speeds, gpu = (
+        json.loads((RESULTS / f"{name}.json").read_text("utf-8")) for name in ("speed", "gpu")
+    )
+    pages = {
+        page: (ROOT / f"docs/{page}.md").read_text("utf-8")
+        for page in ("gpu", "solvers", "big-data")
+    }
+    for row in gpu["rows"]:
+        assert f" | {row['pairs_per_second']:,} | " in pages["gpu"]
+    for row in gpu["solvers"]:
+        assert f" | {row['milliseconds']} |" in pages["gpu"]
+    (default,) = (
+        row
+        for row in gpu["rows"]
+        if (row["shape"], row["tokens"], row["metric"]) == ("base", readme.SHORT, "freight")
+    )
+    assert f"| `freight` | {default['pairs_per_second']:,} |" in pages["big-data"]
+    for ratio in speeds["solvers"]["values"].values():
+        assert f"| {ratio} |" in pages["solvers"]
 
 
 def test_the_picture_is_the_one_that_the_library_draws() -> None:
