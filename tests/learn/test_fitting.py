@@ -128,6 +128,38 @@ def test_gradients_are_those_of_the_scores(tiny_model: Path) -> None:
     assert slope == pytest.approx((total(1e-3) - total(-1e-3)) / 2e-3, rel=0.03)
 
 
+def test_what_is_not_kept_for_the_way_back_has_the_same_gradients(
+    metric: Metric, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = judgements(12)
+    texts = [
+        text for hyp, (ref,) in zip(judged.hyps, judged.refs, strict=True) for text in (hyp, ref)
+    ]
+
+    def bytes_and_gradients() -> tuple[int, dict[str, torch.Tensor | None]]:
+        trainable = TrainableMetric(metric, texts, rank=1)
+        saved = list[int]()
+
+        def keep(value: torch.Tensor) -> torch.Tensor:
+            saved.append(value.nbytes)
+            return value
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda value: value):
+            scores = trainable.scores(*pairs(12), 12)
+        scores.sum().backward()  # type: ignore[no-untyped-call]
+        return sum(saved), {name: x.grad for name, x in trainable.differences.items()}
+
+    kept, gradients = bytes_and_gradients()
+    monkeypatch.setattr("freight.learn.trainable._KEPT", 0)
+    fewer, same = bytes_and_gradients()
+    assert fewer < kept / 2
+    assert gradients.keys() == same.keys()
+    for name, gradient in gradients.items():
+        other = same[name]
+        assert (gradient is None) == (other is None)
+        assert gradient is None or other is None or torch.equal(gradient, other), name
+
+
 def test_a_criterion_that_falls_is_part_of_the_loss() -> None:
     judged = judgements(40)
     good = judged.human["quality"]

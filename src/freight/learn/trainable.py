@@ -12,11 +12,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.utils.checkpoint import checkpoint
 
 from freight.core.costs import STEP, side_by_side
 from freight.core.metric import Metric
@@ -49,6 +51,13 @@ _TOLERANCE = 1e-5
 
 _SCORED_TOKENS = 2**17
 """So many at a time on a GPU."""
+
+_KEPT = 2**31
+"""Bytes that a step on a CPU keeps of its encoder's intermediate values; on a GPU half of what is
+free. The rest is computed again on the way back.
+"""
+_KEPT_OF_ONE = 150
+"""Bytes that a layer keeps of one dimension of a token."""
 
 Differences = dict[str, Tensor]
 """By the names that they have in an adapter."""
@@ -177,6 +186,18 @@ class TrainableMetric:
             changed[_INNER + own] = self._base[own].float() + difference
         return changed
 
+    @property
+    def _kept_of_token(self) -> int:
+        return _KEPT_OF_ONE * max(self.metric.layers) * self.encoder._width
+
+    def _room(self) -> float:
+        """Bytes that a step may keep, if it keeps anything."""
+        if not torch.is_grad_enabled():
+            return math.inf
+        if self.device.type == "cuda":
+            return torch.cuda.mem_get_info(self.device)[0] / 2
+        return _KEPT
+
     def _distances(self, pairs: Pairs) -> Tensor:
         cost = self.metric.cost(pairs)
         hyp, ref = (send_to_device(mass, self.device) for mass in pairs.masses)
@@ -195,12 +216,14 @@ class TrainableMetric:
         tokens, encoder = self._tokens.only(texts), self.encoder
         special, padding = encoder._tokenizer.special, encoder._tokenizer.padding
         windows = split_into_windows(tokens.ids, tokens.offsets, special, encoder._limit)
-        changed = self._changed()
+        changed, room = self._changed(), self._room()
         pieces, places = [], []
         for shape, chosen in _plan_by_length(windows.lengths, self._budget):
             batch = make_padded_batch(shape, windows, chosen, padding)
             inputs = {name: send_to_device(x, self.device) for name, x in batch.arrays.items()}
-            states = functional_call(self._model, changed, (inputs, self.metric.layers))
+            run = partial(functional_call, self._model, changed, (inputs, self.metric.layers))
+            room -= shape.rows * shape.length * self._kept_of_token
+            states = checkpoint(run, use_reentrant=False) if room < 0 else run()
             position = send_to_device(batch.position, self.device)
             pieces.append(states.flatten(1, 2)[:, position].transpose(0, 1))
             places.append(batch.source)
