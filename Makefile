@@ -68,7 +68,11 @@ soak: .venv/ready-dev
 	FREIGHT_BITS=250 $(BIN)/python -m pytest -q tests/core/test_bits.py
 	FREIGHT_FUZZ=20000 $(BIN)/python -m pytest -q tests/test_fuzz.py
 	FREIGHT_LONG=10000 $(BIN)/python -m pytest -q tests/encoders/test_long_texts.py
-	FREIGHT_AGREEMENT=all $(BIN)/python -m pytest -q tests/test_agreement.py
+	FREIGHT_AGREEMENT=all $(BIN)/python -m pytest -q \
+		tests/test_agreement.py tests/judge/test_published.py tests/metrics/test_lexical.py
+	FREIGHT_OPTIMISED=1 $(BIN)/python -m pytest -q tests/release/test_building.py
+	FREIGHT_PAGES=all $(BIN)/python -m pytest -q \
+		tests/docs/test_site.py tests/report/test_judge_page.py tests/serve/test_explorer.py
 	FREIGHT_SOAK_SECONDS=600 $(BIN)/python -m pytest -q -s tests/serve/test_soak.py
 
 dist: .venv/ready-dev

@@ -53,7 +53,7 @@ def build(source: Path, out: Path, epoch: int) -> list[Path]:
     command = [sys.executable, "-c", _BUILD, str(out.absolute())]
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "PYTHONPATH": "release"}
     # What is compiled once need not be again.
-    environment["SKBUILD_BUILD_DIR"] = f"build/wheel{os.environ.get('FREIGHT_GLIBC', '')}"
+    environment.setdefault("SKBUILD_BUILD_DIR", f"build/wheel{os.environ.get('FREIGHT_GLIBC', '')}")
     done = subprocess.run(command, cwd=source, env=environment, text=True, capture_output=True)
     if done.returncode:
         sys.exit(f"{source} could not be built:\n{done.stdout}{done.stderr}")

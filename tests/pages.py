@@ -9,11 +9,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
+T = TypeVar("T")
 VOID = {"meta", "link", "br", "hr", "img", "input"}
+
+
+def some_ways(*ways: T) -> tuple[T, ...]:
+    """The first way to draw a page; all of them in `make soak` (FREIGHT_PAGES=all)."""
+    return ways if os.environ.get("FREIGHT_PAGES") == "all" else ways[:1]
 
 
 class Elements(HTMLParser):

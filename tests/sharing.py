@@ -11,8 +11,10 @@ from functools import cached_property
 from typing import Any
 
 import pytest
+import torch
 
 import freight
+from freight import kernels
 from freight.core.types import Encoder
 from freight.core.weightings import Standardised
 from freight.encoders import EMBEDDED, MULTILINGUAL, PACKAGED
@@ -94,6 +96,16 @@ def unshared() -> Iterator[None]:
     _SHARING.stop()
     yield
     _SHARING.start()
+
+
+@pytest.fixture(autouse=True)
+def _as_many_threads_as_before() -> Iterator[None]:
+    """A number of threads that a test sets ends with it: workers that have more than cores wait."""
+    before = kernels.get_kernel_threads(), torch.get_num_threads()
+    yield
+    if (kernels.get_kernel_threads(), torch.get_num_threads()) != before:
+        kernels.set_kernel_threads(before[0])
+        torch.set_num_threads(before[1])
 
 
 def need_encoder(name: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import freight
 from freight import Problem, kernels
@@ -137,6 +138,17 @@ def test_the_number_of_threads_is_the_users() -> None:
     assert run(COUNTS.format(alone), OMP_NUM_THREADS="3").split() == ["3", "0", "True"]
     both = "freight.set_threads(2); assert torch.get_num_threads() == 2"
     assert run(COUNTS.format(both), OMP_NUM_THREADS="1").split() == ["2", "0", "True"]
+
+
+FOUND: list[tuple[int, int]] = []
+"""How many threads there were when each turn of the next test began."""
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_a_number_of_threads_ends_with_the_test_that_set_it(turn: int) -> None:
+    FOUND.append((kernels.get_kernel_threads(), torch.get_num_threads()))
+    assert FOUND[0] == FOUND[-1]
+    freight.set_threads(max(FOUND[0]) + turn)
 
 
 def test_a_forked_child_computes_too() -> None:

@@ -332,7 +332,6 @@ def test_settings_go_where_they_are_known(
     assert "layers:3,4|" in lazy["signature"]
     assert "Problem(hyp=0.5,ref=0.31,epsilon=0.009)" in lazy["signature"]
     assert "epsilon=0.1" in bary["signature"]
-    freight.set_threads(2)
 
 
 def test_idf_of_a_pipe_is_learnt_in_a_first_pass(files: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 import blocks
 from freight.cli import app
+from pages import some_ways
 from written import ROOT
 
 pytestmark = pytest.mark.skipif(
@@ -131,7 +132,7 @@ class _Quiet(SimpleHTTPRequestHandler):
         pass
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), some_ways((390, "dark"), (1280, "light")))
 def test_a_browser_asks_nobody_else_and_has_nothing_to_complain_of(
     address: str, width: int, scheme: str, browser: Any
 ) -> None:

@@ -1,10 +1,15 @@
-"""What is released is the same bytes every time, holds the whole package, and can be installed."""
+"""What is released is the same bytes every time, holds the whole package, and can be installed.
+
+Compilers take most of the time when they optimise: that is for `make soak` (FREIGHT_OPTIMISED).
+"""
 
 import os
+import shlex
 import subprocess
 import sys
 import sysconfig
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,9 +24,25 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Built twice on the way: from here, and elsewhere from what the first build packed."""
-    return building.checked_build(ROOT, tmp_path_factory.mktemp("dist"))[0]
+    with pytest.MonkeyPatch.context() as patch:
+        if "FREIGHT_OPTIMISED" not in os.environ:
+            compile_quickly(patch)
+        yield building.checked_build(ROOT, tmp_path_factory.mktemp("dist"))[0]
+
+
+def compile_quickly(patch: pytest.MonkeyPatch) -> None:
+    """Compile without optimisation, away from what is compiled to be released."""
+    command = "<CMAKE_CXX_COMPILER> <DEFINES> <INCLUDES> <FLAGS> -O0 -o <OBJECT> -c <SOURCE>"
+    ours = shlex.quote(f"-DCMAKE_CXX_COMPILE_OBJECT={command}")
+    patch.setenv("CMAKE_ARGS", f"{os.environ.get('CMAKE_ARGS', '')} {ours}".strip())
+    patch.setenv("SKBUILD_BUILD_DIR", "build/unoptimised")
+
+
+def test_it_is_compiled_where_the_environment_says(wheel: Path) -> None:
+    folder = os.environ.get("SKBUILD_BUILD_DIR", "build/wheel")
+    assert (ROOT / folder / "CMakeCache.txt").exists()
 
 
 def test_time_of_day_does_not_matter_and_the_epoch_does(wheel: Path, tmp_path: Path) -> None:

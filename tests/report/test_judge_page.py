@@ -3,7 +3,9 @@
 import re
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +13,10 @@ import pytest
 
 from freight.errors import InvalidInput, MissingPart
 from freight.judge.study import Study
+from freight.report import judge as judge_page
 from freight.report.judge import write_judge_report
 from freight.transport.types import Array
-from pages import Elements, OpenPage
+from pages import Elements, OpenPage, some_ways
 from studies import NOISE, preferred, rated, study
 
 HOSTILE = (
@@ -42,11 +45,26 @@ def studies() -> dict[str, Study]:
 
 
 STUDIES = studies()
+Draw = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def draw(tmp_path_factory: pytest.TempPathFactory) -> Draw:
+    """The page of a study by its name, drawn once for all tests that look at it."""
+
+    @cache
+    def draw_once(name: str) -> str:
+        folder = tmp_path_factory.mktemp("drawn")
+        page = page_of(STUDIES[name], folder)
+        assert [file.name for file in folder.iterdir()] == ["report.html"]
+        return page
+
+    return draw_once
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_a_page_is_one_file(name: str, tmp_path: Path) -> None:
-    page = page_of(STUDIES[name], tmp_path)
+def test_a_page_is_one_file(name: str, draw: Draw) -> None:
+    page = draw(name)
     found = Elements(page)
     assert all(link.startswith(("data:", "#")) for link in found.links)
     assert "http://" not in page
@@ -55,14 +73,11 @@ def test_a_page_is_one_file(name: str, tmp_path: Path) -> None:
     assert set(re.findall(r"url\((.)", page)) <= {"#"}
     assert all(metric in found.text for metric in STUDIES[name].metrics)
     assert all(line in found.text for line in STUDIES[name].signatures)
-    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_a_browser_opens_it_without_complaint(
-    name: str, tmp_path: Path, open_page: OpenPage
-) -> None:
-    _, messages = open_page(page_of(STUDIES[name], tmp_path))
+def test_a_browser_opens_it_without_complaint(name: str, draw: Draw, open_page: OpenPage) -> None:
+    _, messages = open_page(draw(name))
     assert messages == ""
 
 
@@ -110,7 +125,7 @@ def hostile(made: Study) -> Study:
     )
 
 
-@pytest.mark.parametrize("name", ["criteria", "systems"])
+@pytest.mark.parametrize("name", some_ways("criteria", "systems"))
 def test_tags_in_texts_stay_text(name: str, tmp_path: Path, open_page: OpenPage) -> None:
     warnings, notes = ("tuned and tested on the same rows",), ("3 rows left out",)
     tame = replace(STUDIES[name], warnings=warnings, notes=notes)
@@ -128,8 +143,8 @@ def test_tags_in_texts_stay_text(name: str, tmp_path: Path, open_page: OpenPage)
     assert hyp + HOSTILE in Elements(found).text
 
 
-def test_headings_sort_and_the_chooser_chooses(tmp_path: Path, open_page: OpenPage) -> None:
-    page = page_of(STUDIES["sets"], tmp_path)
+def test_headings_sort_and_the_chooser_chooses(draw: Draw, open_page: OpenPage) -> None:
+    page = draw("sets")
     acts = """<script>
       document.querySelectorAll("thead button")[1].click();
       const select = document.querySelector("select");
@@ -147,8 +162,8 @@ def test_headings_sort_and_the_chooser_chooses(tmp_path: Path, open_page: OpenPa
     assert re.search(r'<div class="view" id="view2">', found)
 
 
-def test_no_script_but_ours_may_run(tmp_path: Path, open_page: OpenPage) -> None:
-    page = page_of(STUDIES["systems"], tmp_path)
+def test_no_script_but_ours_may_run(draw: Draw, open_page: OpenPage) -> None:
+    page = draw("systems")
     found, messages = open_page(
         page.replace("</body>", "<script>document.title='owned'</script></body>")
     )
@@ -157,12 +172,11 @@ def test_no_script_but_ours_may_run(tmp_path: Path, open_page: OpenPage) -> None
 
 
 @pytest.mark.parametrize("name", ["sets", "systems", "preferences"])
-def test_an_axis_says_that_scores_are_negated(name: str, tmp_path: Path) -> None:
+def test_an_axis_says_that_scores_are_negated(name: str, draw: Draw, tmp_path: Path) -> None:
     first, second = STUDIES[name].metrics[:2]
-    pages = [
-        Elements(page_of(replace(STUDIES[name], negated=negated), tmp_path)).text
-        for negated in (frozenset[str](), frozenset({first}))
-    ]
+    assert not STUDIES[name].negated
+    negated = page_of(replace(STUDIES[name], negated=frozenset({first})), tmp_path)
+    pages = [Elements(page).text for page in (draw(name), negated)]
     marks = f"−{first} (lower is better)", "score of the worse − score of the better text"
     assert [any(mark in page for mark in marks) for page in pages] == [False, True]
     assert f"−{second}" not in pages[1]
@@ -176,14 +190,26 @@ def test_warnings_stand_apart_from_notes(tmp_path: Path) -> None:
     assert re.search(r"<li>3 rows have no rating</li>", page)
 
 
-def test_large_sets_and_many_of_them_give_small_pages(tmp_path: Path) -> None:
+MOST = judge_page._DETAILS
+
+
+def test_a_large_set_gives_a_small_page(tmp_path: Path) -> None:
     large = rated("large", 2400, 25, ("da",))
     large = replace(large, hyps=tuple(text * 100 for text in large.hyps))
-    several = [rated(f"wmt {k}", 1000, 2, ("da",)) for k in range(14)]
-    for made, left_out in ((study(large), False), (study(*several), True)):
-        page = page_of(made, tmp_path)
-        assert len(page.encode()) < 5_000_000
-        assert ("no details of" in page) == left_out
+    page = page_of(study(large), tmp_path)
+    assert len(page.encode()) < 5_000_000 * len(NOISE) / MOST
+    assert "no details of" not in page
+
+
+@pytest.mark.parametrize(("count", "details"), some_ways((4, 2 * len(NOISE)), (14, MOST)))
+def test_many_sets_give_a_small_page(
+    count: int, details: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge_page, "_DETAILS", details)
+    page = page_of(study(*(rated(f"wmt {k}", 1000, 2, ("da",)) for k in range(count))), tmp_path)
+    assert len(page.encode()) < 5_000_000 * details / MOST
+    left_out = map(str, range(details // len(NOISE), count))
+    assert f"no details of {', '.join(left_out)}." in page
 
 
 def test_scores_and_ratings_with_holes(tmp_path: Path) -> None:
@@ -217,8 +243,8 @@ def test_what_is_missing_is_named(
         write_judge_report(STUDIES["systems"], tmp_path / "report.html")
 
 
-def test_agreement_stands_beside_its_significance(tmp_path: Path) -> None:
-    page = page_of(STUDIES["sets"], tmp_path)
+def test_agreement_stands_beside_its_significance(draw: Draw) -> None:
+    page = draw("sets")
     beside = re.findall(
         r'<figure[^>]*><figcaption><b>Agreement</b>.*?aria-label="agreement, ([^"]*): each metric'
         r'[^"]*".*?</figure>\s*<figure[^>]*><figcaption><b>Significance of differences',

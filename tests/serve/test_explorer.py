@@ -18,6 +18,7 @@ from freight.serve.app import create_app
 from freight.serve.jobs import Limits
 from freight.serve.models import ServedModels, load_encoders
 from made_adapters import made_adapter
+from pages import some_ways
 from serve.conftest import SECRET, Gate, open_server, serve_app
 
 HYP, REF = "the young boy wore a coat", "an old man wore a slicker"
@@ -506,7 +507,7 @@ def test_files_that_are_too_large(service: str, open_page: OpenPage, tmp_path: P
         assert page.is_hidden("#table")
 
 
-@pytest.mark.parametrize("width", [1280, 1920])
+@pytest.mark.parametrize("width", some_ways(1280, 1920))
 def test_two_explanations_are_side_by_side(service: str, open_page: OpenPage, width: int) -> None:
     page = open_page(service, width=width)
     enter(page)

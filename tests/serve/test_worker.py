@@ -3,16 +3,14 @@
 import asyncio
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from starlette.testclient import TestClient
 
 import freight
-from freight import kernels
 from freight.core.types import Segment
 from freight.encoders.hashed import Hashed
 from freight.serve import worker as worker_module
@@ -44,13 +42,9 @@ def embedded() -> ServedModels:
 
 
 @pytest.fixture
-def one_thread() -> Iterator[None]:
+def one_thread() -> None:
     """Scoring of this thread has the bits that a worker of one thread has."""
-    before = kernels.get_kernel_threads(), torch.get_num_threads()
     freight.set_threads(1)
-    yield
-    kernels.set_kernel_threads(before[0])
-    torch.set_num_threads(before[1])
 
 
 def run_worker(

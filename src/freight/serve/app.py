@@ -130,6 +130,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
     Whoever reads the address and connects waits for the answer instead of being refused.
     """
+    listener = None
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.socket(family, socket.SOCK_STREAM)
@@ -137,6 +138,8 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
         listener.listen()
     except (OSError, UnicodeError) as error:
+        if listener is not None:
+            listener.close()
         reason = getattr(error, "strerror", None) or error
         raise InvalidInput(
             f"cannot listen on {host} port {port}: {reason}; give another --host or --port"

@@ -38,7 +38,7 @@ from freight.encoders.cache.disk import (
 )
 from freight.encoders.hashed import Hashed
 
-KILLS = int(os.environ.get("FREIGHT_KILLS", "6"))
+KILLS = int(os.environ.get("FREIGHT_KILLS", "4"))
 LIMIT = 2**22
 TEXTS = ["A cat sat on the mat.", "", "Unbelievable, isn't it?", "  spaces \n", "one", "ein Bär \0"]
 FIELDS = ("offsets", "ids", "start", "end", "kinds", "windowed", "halved")
