@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -43,12 +44,15 @@ struct Job {
     }
 };
 
+constexpr std::chrono::microseconds kAwake{50};
+
 class Pool {
   public:
     void share(Job& job) {
         {
             std::lock_guard<std::mutex> lock(mutex_);
             jobs_.push_back(&job);
+            ++announced_;
             while (workers_ < job.limit - 1) {
                 try {
                     std::thread([this] { work(); }).detach();
@@ -71,8 +75,11 @@ class Pool {
     void work() {
         std::unique_lock<std::mutex> lock(mutex_);
         for (;;) {
-            Job* job = nullptr;
-            wake_.wait(lock, [&] { return (job = open_job()) != nullptr; });
+            Job* job = open_job();
+            if (!job) {
+                await_announcement(lock);
+                wake_.wait(lock, [&] { return (job = open_job()) != nullptr; });
+            }
             ++job->working;
             lock.unlock();
             own_threads = job->limit;
@@ -80,6 +87,15 @@ class Pool {
             lock.lock();
             if (--job->working == 0) done_.notify_all();
         }
+    }
+
+    // Stay awake for a moment: the next batch often follows at once, and to be woken takes as long.
+    void await_announcement(std::unique_lock<std::mutex>& lock) {
+        const std::int64_t known = announced_;
+        lock.unlock();
+        const auto until = std::chrono::steady_clock::now() + kAwake;
+        while (announced_ == known && std::chrono::steady_clock::now() < until) continue;
+        lock.lock();
     }
 
     Job* open_job() {
@@ -91,6 +107,7 @@ class Pool {
     std::mutex mutex_;
     std::condition_variable wake_, done_;
     std::vector<Job*> jobs_;
+    std::atomic<std::int64_t> announced_{0};
     int workers_ = 0;
 };
 
