@@ -18,8 +18,9 @@ from starlette.testclient import TestClient
 from freight.serve import worker as worker_module
 from freight.serve.access import Access
 from freight.serve.app import create_app, make_server
-from freight.serve.jobs import Limits, score_pieces
+from freight.serve.jobs import score_pieces
 from freight.serve.models import ServedModels, load_encoders
+from freight.serve.refusals import Limits
 from freight.serve.worker import Worker
 
 BASE = "http://127.0.0.1"

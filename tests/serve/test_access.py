@@ -17,8 +17,8 @@ import freight
 from freight.serve import worker as worker_module
 from freight.serve.access import TOKEN, Access, access_for, is_loopback
 from freight.serve.app import create_app
-from freight.serve.jobs import Limits
 from freight.serve.models import ServedModels
+from freight.serve.refusals import Limits
 from serve.conftest import SECRET, Gate, open_client, open_server
 
 BODY = {"pairs": [{"hyp": "a cat", "refs": ["a dog"]}], "metrics": [{"name": "emd"}]}

@@ -22,9 +22,8 @@ from freight.explain.explanation import Explanation
 from freight.serve import models as models_module
 from freight.serve import routes
 from freight.serve.forms import form_fields
-from freight.serve.jobs import Limits
 from freight.serve.models import ServedModels, load_encoders
-from freight.serve.refusals import QueueFull
+from freight.serve.refusals import Limits, QueueFull
 from freight.serve.worker import Worker
 from made_adapters import made_adapter
 from serve.conftest import open_client

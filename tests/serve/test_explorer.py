@@ -15,8 +15,8 @@ import freight
 import freight.serve.models as models_module
 from freight.serve.access import Access
 from freight.serve.app import create_app
-from freight.serve.jobs import Limits
 from freight.serve.models import ServedModels, load_encoders
+from freight.serve.refusals import Limits
 from made_adapters import made_adapter
 from pages import some_ways
 from serve.conftest import SECRET, Gate, open_server, serve_app

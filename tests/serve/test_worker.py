@@ -16,9 +16,9 @@ from freight.encoders.hashed import Hashed
 from freight.serve import worker as worker_module
 from freight.serve.access import PrometheusMetrics
 from freight.serve.app import create_app
-from freight.serve.jobs import Job, Limits, score_pieces
+from freight.serve.jobs import Job, score_pieces
 from freight.serve.models import ServedModels, load_encoders
-from freight.serve.refusals import DeadlinePassed, QueueFull, Refusal, ShuttingDown
+from freight.serve.refusals import DeadlinePassed, Limits, QueueFull, Refusal, ShuttingDown
 from freight.serve.worker import Worker
 from serve.conftest import BASE, Gate
 

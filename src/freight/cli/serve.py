@@ -119,8 +119,8 @@ def serve_command(access: AccessOptions, models: ModelOptions, limits: LimitOpti
     from freight.data.files import lines
     from freight.serve.access import access_for
     from freight.serve.app import run_service
-    from freight.serve.jobs import Limits
     from freight.serve.models import ServedModels, load_encoders
+    from freight.serve.refusals import Limits
 
     allowed = access_for(access.host, access.token, access.allow_host or ())
     placement = given(device=models.device, dtype=models.dtype)

@@ -28,8 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from freight.errors import InvalidInput
-from freight.serve.jobs import Limits
-from freight.serve.refusals import Refusal, error_response
+from freight.serve.refusals import Limits, Refusal, error_response
 
 TOKEN = "FREIGHT_TOKEN"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")

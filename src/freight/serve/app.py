@@ -18,10 +18,9 @@ from starlette.responses import Response
 
 from freight.errors import InvalidInput
 from freight.serve.access import Access, AccessMiddleware, PrometheusMetrics, TimedProtocol
-from freight.serve.jobs import Limits
 from freight.serve.messages import MAX_METRICS
 from freight.serve.models import ServedModels
-from freight.serve.refusals import EXCEPTION_HANDLERS
+from freight.serve.refusals import EXCEPTION_HANDLERS, Limits
 from freight.serve.routes import api_router, monitoring_router
 from freight.serve.worker import Worker
 

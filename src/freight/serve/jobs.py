@@ -7,11 +7,8 @@ pairs are kept, and become those of segments once the last of them is there.
 from __future__ import annotations
 
 import asyncio
-import gzip
-import io
 import sys
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,152 +20,13 @@ from freight.core.pipeline import ChunkSize, compose, score_chunks, score_togeth
 from freight.core.result import Result
 from freight.core.scorers import PipelineScorer
 from freight.core.types import Chunk, PairScores, Segment
-from freight.errors import InvalidInput
 from freight.explain.explanation import Explanation
 from freight.serve.models import RequestedMetric
-from freight.serve.refusals import Refusal
+from freight.serve.refusals import segment_work, work_of
 from freight.transport.types import Array
 
 _SHORT = 1_000_000
 """Work that ends soon enough: to be able to stop Python code makes it two or three times slower."""
-
-
-def work_of(hyp: str, ref: str) -> int:
-    """What a pair costs a metric, in characters: their product to match, their sum to encode."""
-    return len(hyp) * len(ref) + _ENCODING * (len(hyp) + len(ref))
-
-
-def segment_work(segment: Segment) -> int:
-    """What a hypothesis and its references cost a metric."""
-    hyp, refs = segment
-    return sum(work_of(hyp, ref) for ref in refs)
-
-
-_ENCODING = 256
-UNCUT = 24_000_000
-"""The most work of what cannot be cut: four references of 2,000 characters."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The largest request in bytes, texts, characters of a text and seconds, and the longest queue.
-
-    A request with a file has up to `file` bytes and `rows`. `work` is that of all pairs with all
-    metrics, `units` are those of a text for which a plan is computed. `queue` counts pairs that
-    wait to be scored, `concurrency` requests that are being read, waited for or answered.
-    """
-
-    body: int = 2**20
-    file: int = 2**23
-    rows: int = 5000
-    texts: int = 512
-    characters: int = 2000
-    units: int = 512
-    work: int = 128_000_000
-    seconds: float = 30.0
-    concurrency: int = 256
-    queue: int = 512
-
-    def check(self, segments: Sequence[Segment], metrics: int = 1) -> None:
-        """Refuse too many texts, texts that are too long, too much work, and what is no text."""
-        count = sum(1 + len(refs) for _, refs in segments)
-        if count > self.texts:
-            raise InvalidInput(
-                f"there are {count:,} texts; send at most {self.texts:,} at once, in several"
-                " requests, or start the service with a larger --texts"
-            )
-        for k, (hyp, refs) in enumerate(segments):
-            self._check_text(hyp, f"pairs[{k}].hyp")
-            for r, ref in enumerate(refs):
-                self._check_text(ref, f"pairs[{k}].refs[{r}]")
-        self._check_work(segments, metrics)
-
-    def check_rows(self, segments: Sequence[Segment]) -> None:
-        """Refuse rows of a file with too many texts, too long ones, or what is no text."""
-        for k, (hyp, refs) in enumerate(segments, 1):
-            if len(refs) >= self.texts:
-                raise InvalidInput(
-                    f"row {k} has {len(refs):,} references; a row has at most {self.texts - 1:,},"
-                    " or start the service with a larger --texts"
-                )
-            self._check_text(hyp, f"row {k}: hyp")
-            for r, ref in enumerate(refs):
-                self._check_text(ref, f"row {k}: refs[{r}]")
-
-    def cut(self, segments: Sequence[Segment], metrics: int) -> list[slice]:
-        """Parts of a file that are scored one after the other, and leave room for others."""
-        parts, first, pairs, work = [], 0, 0, 0
-        for k, segment in enumerate(segments):
-            self._check_work([segment], metrics)
-            pairs, work = pairs + metrics * len(segment[1]), work + metrics * segment_work(segment)
-            if k > first and (pairs > self.queue // 16 or work > self.work // 16):
-                parts.append(slice(first, k))
-                first, pairs, work = k, metrics * len(segment[1]), metrics * segment_work(segment)
-        return [*parts, slice(first, len(segments))]
-
-    def unpack(self, content: bytes, name: str) -> bytes:
-        """The content of a gzip file, if it is not too large."""
-        try:
-            with gzip.open(io.BytesIO(content)) as stream:
-                plain = stream.read(4 * self.file + 1)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InvalidInput(f"{name} is not a whole gzip file ({error})") from None
-        if len(plain) > 4 * self.file:
-            raise Refusal(
-                f"{name} has more than {4 * self.file:,} bytes once it is unpacked; send several"
-                " files, use `freight score`, or start the service with a larger --file",
-                413,
-            )
-        return plain
-
-    def _check_work(self, segments: Sequence[Segment], metrics: int) -> None:
-        work = metrics * sum(map(segment_work, segments))
-        if work > self.work:
-            raise Refusal(
-                f"this is {work / 1e6:,.0f} million characters squared of work for {metrics}"
-                f" metric{'s' * (metrics > 1)}; send at most {self.work / 1e6:,.0f} at once, in"
-                " several requests, or start the service with a larger --work",
-                413,
-            )
-
-    def check_uncut(self, segments: Sequence[Segment], what: str) -> None:
-        """Refuse a segment that is too much for work that is not cut between its references."""
-        for hyp, refs in segments:
-            work = segment_work((hyp, refs))
-            if work > UNCUT:
-                raise Refusal(
-                    f"{what} of {len(refs)} references is {work / 1e6:,.0f} million characters"
-                    f" squared of work; send at most {UNCUT / 1e6:,.0f}: fewer references at once,"
-                    " or shorter texts",
-                    413,
-                )
-
-    def long_texts(self, texts: Sequence[str]) -> list[str]:
-        """Those that may have too many units; a character may be several."""
-        return [text for text in texts if 4 * len(text) > self.units]
-
-    def check_units(self, units: Mapping[str, int]) -> None:
-        """Refuse a text of too many units."""
-        for text, count in units.items():
-            if count > self.units:
-                raise Refusal(
-                    f"a text of {len(text):,} characters has {count:,} units; a text has at most"
-                    f" {self.units:,}: cut it, or start the service with a larger --units",
-                    413,
-                )
-
-    def _check_text(self, text: str, where: str) -> None:
-        if len(text) > self.characters:
-            raise InvalidInput(
-                f"{where} has {len(text):,} characters; a text has at most {self.characters:,}, or"
-                " start the service with a larger --characters"
-            )
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise InvalidInput(
-                f"{where} has half a character (a lone surrogate); send whole characters"
-            ) from None
 
 
 @dataclass(eq=False)

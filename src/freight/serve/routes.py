@@ -28,7 +28,6 @@ from freight.errors import FreightError, InvalidInput
 from freight.explain.comparison import compare
 from freight.explain.explanation import Explanation
 from freight.serve.access import INTERNAL_ERROR, PrometheusMetrics
-from freight.serve.jobs import Limits
 from freight.serve.messages import (
     ERRORS,
     EncodersAnswer,
@@ -46,7 +45,7 @@ from freight.serve.messages import (
     score_answer,
 )
 from freight.serve.models import RequestedMetric, ServedModels
-from freight.serve.refusals import Refusal, describe_problem
+from freight.serve.refusals import Limits, Refusal, describe_problem
 from freight.serve.worker import Worker
 
 _TABLE_TYPES = {"csv": "text/csv", "tsv": "text/tab-separated-values", "jsonl": "application/jsonl"}

@@ -24,9 +24,9 @@ from freight.errors import FreightError
 from freight.explain.explanation import Explanation
 from freight.kernels import set_threads
 from freight.serve.access import PrometheusMetrics
-from freight.serve.jobs import Job, JobPiece, Limits, score_pieces
+from freight.serve.jobs import Job, JobPiece, score_pieces
 from freight.serve.models import RequestedMetric, ServedModels
-from freight.serve.refusals import DeadlinePassed, QueueFull, ShuttingDown
+from freight.serve.refusals import DeadlinePassed, Limits, QueueFull, ShuttingDown
 
 BATCH_PAIRS, BATCH_WORK = 256, 8_000_000
 """Where a batch ends: so many pairs, or so much work by one metric (a pair of 2,000 characters)."""
