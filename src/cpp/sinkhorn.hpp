@@ -3,10 +3,10 @@
 // Sinkhorn sweeps, over-relaxed, then Newton steps where sweeps are too slow, and a duality gap that
 // is rigorous. Potentials and costs are in units of epsilon. Sweeps run on a kernel exp(f + g - C)
 // that has absorbed the potentials of the last refresh, so that it neither underflows nor overflows
-// however small epsilon is. Plain sweeps contract by about tau_hyp tau_ref, with
-// tau = penalty / (penalty + epsilon), whatever the data, so the optimal over-relaxation factor is
-// known beforehand; far from convergence, where it can overshoot, it is halved or dropped for a
-// while. What sweeps do not finish (a small epsilon between hard marginals) is finished by damped
+// however small epsilon is. Plain sweeps with KL-relaxed marginals contract by about tau_hyp tau_ref,
+// tau = penalty / (penalty + epsilon), almost whatever the data, so the optimal over-relaxation
+// factor is known beforehand; for two hard marginals it is fixed. Far from convergence, where it
+// can overshoot, it is halved or dropped for a while. What sweeps do not finish (a small epsilon between hard marginals) is finished by damped
 // Newton steps on the dual, from where the sweeps have got to; where these do not arrive soon, they
 // begin again at a large epsilon that is halved down to the true one. At the end the plan is
 // rounded to its hard marginals.

@@ -153,7 +153,7 @@ def test_what_each_metric_calls_its_units_and_plans() -> None:
     assert names("freight") == (["tokens"], ["lazy", "precision", "recall"])
     assert names("lazy-emd", unit="words") == (["words"], ["lazy"])
     assert names("bert-score") == (["tokens"], ["precision", "recall"])
-    assert names("bary-score") == (["barycentre"], ["transport"])
+    assert names("bary-score") == (["barycenter"], ["transport"])
     assert names("std") == (["unigrams", "bigrams"], ["transport"])
     assert names("std", column="bigram") == (["bigrams"], ["transport"])
     assert names("wmd") == (["words"], ["transport"])

@@ -1,8 +1,8 @@
 """Pairs of measures in padded batches, and costs: what moving mass between two units costs.
 
-A pairing gathers pairs in batches of fixed shape, so that a pair's bits are its own. A cost is a
-function from `Pairs` to a tensor (pair, hyp unit, ref unit); entries in the padding are not looked
-at. One of your own is as good as these.
+A pairing gathers pairs in batches of fixed shape, so that the bits of a pair's score do not depend
+on its neighbours. A cost is a function from `Pairs` to a tensor (pair, hyp unit, ref unit); entries
+in the padding are not read. A function of your own serves as well as these.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GPU_UNITS = 2**16
 """How many units a side of a batch has at most on a GPU, where they are gathered."""
 WIDE = 4096
 MOST_CELLS = 2**29
-"""Beyond this width a side is padded to its own length; beyond so many cells there is no matrix."""
+"""Units past which a side is padded to its own length, and cells past which no matrix is made."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,8 +319,9 @@ def euclidean(pairs: Pairs) -> Tensor:
 def order(pairs: Pairs) -> Tensor:
     """How far apart two units stand in their texts: STD's Algorithm 1.
 
-    Where the unit of the hypothesis is not in it, or that of the reference is not, the places of
-    the two the other way round count, and where those are missing too, nothing.
+    The distance between the hyp unit's position in the hypothesis and the ref unit's in the
+    reference. Where that is 0 or one of them is missing, it is the distance with the texts
+    exchanged, and where that is missing too, 0.
     """
     hyp, ref = pairs.positions
     far = np.abs(hyp[0][:, :, None] - ref[1][:, None, :])

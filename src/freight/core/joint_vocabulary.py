@@ -37,7 +37,7 @@ class JointPairs(Pairs):
 
     @property
     def moved(self) -> Array:
-        """The share of the mass that is left after cancelling."""
+        """The share of the mass that is transported, after what both share is cancelled."""
         return self.moved_shares
 
     @property
@@ -63,7 +63,7 @@ class Joint:
     """Two measures on the set of all units of a pair.
 
     `mass` is "nsim" (a unit of the text weighs exp(1), another exp of its similarity to the text's
-    centroid, normalised) or "own" (the masses that the weighting gave, nothing elsewhere). `shared`
+    centroid, normalized) or "own" (the masses that the weighting gave, nothing elsewhere). `shared`
     is "stays" (mass that both texts put on the same unit is cancelled at no cost, and only the rest
     is transported) or "moved" (all of it is). `centroid` averages the "list" of a text's units,
     repeats included, or their "set". A side has the units on which it has mass.

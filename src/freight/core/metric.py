@@ -101,7 +101,7 @@ class Metric:
     def score_measures(self, hyp: Sequence[Any], ref: Sequence[Any]) -> Result:
         """Score vectors of your own: a side is a list of points (n, dim), or (points, masses).
 
-        Masses are normalised, uniform where none are given; units, layers and IDF play no part.
+        Masses are normalized, uniform where none are given; units, layers and IDF play no part.
         """
         if len(hyp) != len(ref):
             raise InvalidInput(f"there are {len(hyp)} hypotheses but {len(ref)} references")
@@ -205,7 +205,7 @@ class Mixture(Protocol):
         ...
 
     def factors(self, column: str) -> tuple[float, tuple[float, ...]]:
-        """What a column starts from, and how often it counts the primary one of each part."""
+        """The constant of a column, and the factor of each part's primary column in it."""
         ...
 
 

@@ -245,7 +245,7 @@ def encoders_of(metrics: Iterable[Metric]) -> list[Encoder]:
 
 
 def language_flags(metrics: Iterable[Metric], texts: Sequence[str], index: Array) -> Spoken:
-    """Those of the languages of an index (pair, 2) of texts, by encoder: each reads its own."""
+    """The language flags of an index (pair, 2) of texts, by encoder: languages differ."""
     return {
         encoder: dict(pair_flags(texts, index, languages_of(encoder)))
         for encoder in encoders_of(metrics)

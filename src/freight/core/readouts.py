@@ -73,7 +73,7 @@ class Transport:
 
 @dataclass(frozen=True)
 class Distance:
-    """What the plan costs to carry out, for the share of the mass that is to move, or its root."""
+    """The transport cost, times the share of the mass that is moved; or its square root."""
 
     root: bool = False
 
@@ -97,7 +97,7 @@ distance = Distance()
 
 @dataclass(frozen=True)
 class PrecisionRecall:
-    """Precision from a plan that holds hyp, recall from one that holds ref, and their F.
+    """Precision from a plan whose hyp marginal is hard, recall from one whose ref marginal is; F.
 
     F = P R / (alpha P + (1 - alpha) R); alpha 0.5 is the harmonic mean, 1 is recall. Where P + R is
     not positive F is 0, and flagged. `baselines` b of F, P and R rescale them to (x - b) / (1 - b).
@@ -281,9 +281,9 @@ class Shares(NamedTuple):
 
 
 def transport_shares(plan: Plans, limit: float = math.inf) -> Shares:
-    """What each unit's moves below a limit cost, half on either end.
+    """The cost of each unit's flows, of those with a cost below a limit; half to either end.
 
-    Where one side is free its units had no say, and all of it is the other's.
+    Where one marginal is free, all of it belongs to the units of the other side.
     """
     paid = plan.flow * plan.cost * (plan.cost < limit)
     hyp = 0.5 if plan.problem.hyp and plan.problem.ref else float(plan.problem.hyp > 0)
@@ -291,22 +291,22 @@ def transport_shares(plan: Plans, limit: float = math.inf) -> Shares:
 
 
 def objective_shares(plan: Plans) -> Shares:
-    """The same with the price of what each unit leaves unmoved, or moves too much of."""
+    """The same plus the KL penalty on the marginal of each unit."""
     sides = (
         (plan.flow.sum(axis=1), plan.hyp_weights, plan.problem.hyp),
         (plan.flow.sum(axis=0), plan.ref_weights, plan.problem.ref),
     )
-    return transport_shares(plan).plus(Shares(0.0, *(_price(*side) for side in sides)))
+    return transport_shares(plan).plus(Shares(0.0, *(_kl_penalty(*side) for side in sides)))
 
 
 def similarity_shares(plan: Plans, axis: int) -> Array:
-    """How much of what each unit moves arrives as it was: hyp units sum over axis 1, ref over 0."""
+    """The similarity of each unit's flows, 1 - cost: axis 1 sums for hyp units, axis 0 for ref."""
     near: Array = (plan.flow * (1.0 - plan.cost)).sum(axis=axis)
     return near
 
 
 def average_shares(plan: Plans, axis: int) -> Array:
-    """The same for the average of what a unit moves, divided by how many units move anything."""
+    """The mean similarity of each unit's flow, over the number of units that move anything."""
     sent = plan.flow.sum(axis=axis)
     near: Array = similarity_shares(plan, axis) / np.where(sent > 0, sent, 1.0)
     return near / max(int((sent > 0).sum()), 1)
@@ -327,9 +327,9 @@ def f_shares(column: str, precision: Array, recall: Array, alpha: float = 0.5) -
     return Shares(0.0, (1.0 - alpha) * r / below * precision, alpha * p / below * recall)
 
 
-def _price(moved: Array, mass: Array, penalty: float) -> Array:
+def _kl_penalty(moved: Array, mass: Array, penalty: float) -> Array:
     if not 0.0 < penalty < math.inf:
         return np.zeros(len(mass))
     ratio = np.where(moved > 0, moved, 1.0) / np.where(moved > 0, mass, 1.0)
-    price: Array = penalty * (moved * np.log(ratio) + mass - moved)
-    return price
+    penalties: Array = penalty * (moved * np.log(ratio) + mass - moved)
+    return penalties

@@ -1,4 +1,4 @@
-"""What a person gets: a score a segment, what could not be scored, and every choice made."""
+"""Results: a score for each segment, its flags, and the signature that names every choice."""
 
 from __future__ import annotations
 
@@ -382,7 +382,7 @@ _LAYERS = re.compile(r"[|,]layers[:=](\d+(?:,\d+)*)")
 def cite(signature: str) -> str:
     """A signature in short: metric, encoder, layers, release, and a hash of the rest.
 
-    It is the same wherever the score is. A signature that names no release is short already.
+    It is the same for the same score on any device. A signature without a release is short already.
     """
     cited = EXECUTION.sub("", signature)
     name, *choices = cited.split("|")

@@ -227,7 +227,7 @@ PARTS_OF_SPEECH = (
 
 @dataclass(frozen=True)
 class Tagged:
-    """Units whose vectors also say their part of speech, or what they depend by on their head.
+    """Units whose vectors also contain their part of speech, or their dependency label.
 
     `share` of every cosine becomes 1 for the same tag and 0 for another; the rest
     is unchanged, and so is the length of every vector. To have no tag is a tag too. With `apart`

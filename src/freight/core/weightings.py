@@ -76,11 +76,12 @@ class Standardised:
     The cosine of two such vectors is the mean of the layers' cosines, the length of one is
     proportional to the mean of the layers' lengths. Mean and spread of every
     dimension come from the bundled sentences, so that they are the encoder's own and a score
-    depends on nothing but its two texts. The sentences are dense in names: an origin among names
-    sets other words apart best. They are those of the untrained encoder where it has an adapter,
-    which was fitted with these. Those of the encoders in packages come with the library, in single
-    precision, for any device; others are computed. Of an encoder of many languages the principal
-    directions of each layer are removed too: its vectors have them in common, whatever they mean.
+    depends on nothing but its two texts. The sentences have many names in them: with
+    the mean of such texts taken off, other words are told apart best. With an adapter, mean and
+    spread are those of the untrained encoder, with which it was fitted. Those of the encoders in
+    packages come with the library, in single precision, for any device; others are computed. Of an
+    encoder of many languages the principal directions of each layer are removed
+    too: its vectors have them in common, whatever they mean.
     """
 
     encoder: Encoder
@@ -239,14 +240,14 @@ class _OfMass:
 
 @dataclass(frozen=True)
 class Barycenter(_OfMass):
-    """A text's layers, scaled to unit length, as their free-support Wasserstein barycentre.
+    """A text's layers, scaled to unit length, as their free-support Wasserstein barycenter.
 
     There are many local optima under unequal masses, so where the search starts is named: at each
     unit's mean over the layers, which depends neither on the order of tokens nor on a solver.
     """
 
     start: Literal["unit-wise mean"] = "unit-wise mean"
-    plural: ClassVar[str] = "barycentre"
+    plural: ClassVar[str] = "barycenter"
 
     def __call__(self, cloud: Cloud) -> Measures:
         """As many points as the text has units, of equal mass."""

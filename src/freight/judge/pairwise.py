@@ -137,9 +137,9 @@ def pairwise_accuracy(
 class SoftAccuracy:
     """Soft pairwise accuracy: a statistic of which systems can be resampled.
 
-    The confidence that one system is better than another is the one-sided p-value of a paired
-    permutation test, whose null hypothesis is that their scores are exchangeable within the
-    segments that both have. People and metric see the same random sign flips. An equal difference
+    Each pair of systems gets the one-sided p-value of a paired permutation test, whose null
+    hypothesis is that their scores are exchangeable within the segments that both have; it is small
+    where the first is better. People and metric see the same random sign flips. An equal difference
     counts half (mid-p), so that the order of the two systems does not matter.
     """
 

@@ -118,9 +118,9 @@ def compare_with_baseline(
     its level for any number of segments, the former if many of them differ. Confidence intervals
     come from `samples` bootstrap samples, for "bs" from those of the test.
 
-    sacrebleu counts differences beyond the observed one only, and in the bootstrap absolute ones
-    less their mean: under the null hypothesis its bootstrap rejects one in nine times at the
-    level .05, and its randomization half of the time where two segments differ.
+    sacrebleu counts only differences larger than the observed one, and its bootstrap takes absolute
+    differences minus their mean: under the null hypothesis its bootstrap rejects one in nine times
+    at the level .05, and its randomization half of the time where two segments differ.
     """
     if test not in PAIRED_TESTS:
         raise InvalidInput(f"test={test!r}; there is {', '.join(PAIRED_TESTS)}")
@@ -201,9 +201,10 @@ def permuted_differences(
 def bootstrap_differences(
     one: Result, other: Result, resamples: int, seed: int
 ) -> PairedDifferences:
-    """Paired bootstrap: under the null hypothesis differences vary as they do about the observed.
+    """Paired bootstrap: under the null hypothesis the differences spread as those of the samples.
 
-    A bootstrap sample of n segments varies by a factor of (n - 1) / n too little.
+    Those spread about the observed difference, and are centred at 0. The variance over samples of n
+    segments is too small by (n - 1) / n, so they are scaled by the root of n / (n - 1).
     """
     whole = _scores(one, np.stack((one.tally, other.tally)))
     drawn = [resampled_scores(side, resamples, seed) for side in (one, other)]

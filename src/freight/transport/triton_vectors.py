@@ -60,9 +60,9 @@ def cosines(hyp: _Rows, ref: _Rows) -> Tensor:
 def keep_their_units(layers: Tensor, means: Tensor, first: Array, size: Array) -> Array:
     """Of which texts each layer's cheapest assignment to the means is unit by unit, and no other.
 
-    Layers (unit, layer, dim) have unit length, and texts so many units from `first` on. It is no
-    other where a margin is left that rounding cannot take; what cannot be told, as of long texts,
-    is not so. A proof by potentials: along no cycle of units another assignment gains.
+    Layers (unit, layer, dim) have unit length; text k has `size[k]` units, from `first[k]` on. True
+    only where a proof by potentials leaves a margin larger than rounding: no cycle of units gains
+    by another assignment. Where that cannot be decided, as for long texts, the answer is False.
     """
     kept, depth = np.zeros(len(first), bool), layers.shape[1]
     widths = 2 ** np.ceil(np.log2(np.maximum(size, 16))).astype(np.int64)

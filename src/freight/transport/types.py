@@ -45,7 +45,7 @@ class Problem:
     - `inf` (the default): a hard marginal, met exactly (balanced transport).
     - a positive number: a KL-relaxed marginal (unbalanced transport). The plan may move less or
       more mass than a unit has; the smaller the penalty, the cheaper that is.
-    - 0: a free marginal, which costs nothing and may become anything. The other one must not be.
+    - 0: a free marginal, without constraint or penalty. The other marginal must not be free.
 
     `epsilon` is the weight of the entropic regularisation; 0 asks for an exact plan.
 
@@ -355,7 +355,7 @@ def check_data(batch: Batch, terms: Terms, single: bool) -> None:
             _HYP_TOTAL: f"hyp_weights{where} are all 0; give at least one unit mass",
             _REF_TOTAL: f"ref_weights{where} are all 0; give at least one unit mass",
             _UNEQUAL: f"both marginals{where} are hard, but hyp_weights sum to"
-            f" {hyp_mass.sum():.12g} and ref_weights to {ref_mass.sum():.12g}; normalise both,"
+            f" {hyp_mass.sum():.12g} and ref_weights to {ref_mass.sum():.12g}; normalize both,"
             " or give a side a finite penalty",
         }[fault]
     )
