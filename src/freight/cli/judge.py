@@ -177,7 +177,7 @@ def _references(sets: "list[Judgements]", lang: str | None, encoder: str | None)
 
 
 def _check_output(path: Path) -> None:
-    from freight.report.files import check_page
+    from freight.report.pages import check_page
     from freight.report.tables import ENDINGS
 
     if path.suffix in (".html", ".htm"):

@@ -183,7 +183,7 @@ class Outputs:
         for path in tables:
             check_ending(path)
         if pages:
-            from freight.report.files import check_page
+            from freight.report.pages import check_page
 
             for path in pages:
                 check_page(path)

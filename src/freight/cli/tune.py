@@ -185,7 +185,7 @@ def tune_command(
 
 def _check_output(path: Path) -> None:
     from freight.metrics import check_preset
-    from freight.report.files import check_page
+    from freight.report.pages import check_page
 
     if path.suffix not in (".json", ".html", ".htm"):
         raise InvalidInput(f"{path} ends in neither .html nor .json")

@@ -58,7 +58,7 @@ class Drawable(ABC):
 
     def save(self, path: str | Path) -> None:
         """Write a file of the type that the path ends in: .html .json .png .svg .pdf."""
-        from freight.report.files import write_page
+        from freight.report.pages import write_page
 
         path = Path(path)
         check_output(path)
@@ -81,7 +81,7 @@ class Drawable(ABC):
 
 def check_output(path: Path) -> None:
     """Refuse a path that an explanation cannot be written to, before any work is done."""
-    from freight.report.files import check_page
+    from freight.report.pages import check_page
 
     check_path(path, ENDINGS)
     if path.suffix == ".html":

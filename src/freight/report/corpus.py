@@ -24,8 +24,8 @@ from freight.judge.significance import Interval
 from freight.judge.systems import SystemRanking, rank_systems, system_scores
 from freight.report import plots
 from freight.report.explanation import fragment_style
-from freight.report.files import check_page, render, write_page
 from freight.report.formatting import decimals
+from freight.report.pages import check_page, render, write_page
 from freight.report.segments import (
     MOST_EXPLANATION,
     MOST_ROWS,

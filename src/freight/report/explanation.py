@@ -19,9 +19,9 @@ from freight.data.languages import detect_surely
 from freight.explain.comparison import Comparison
 from freight.explain.explanation import Explanation, Plan, Side, View, plan_for_side
 from freight.explain.spans import ErrorSpan
-from freight.report.files import render, template_source
 from freight.report.formatting import colour_level, number, percent, round_to_sum, shorten
 from freight.report.heatmaps import Grid, cost_grids, flow_grids
+from freight.report.pages import render, template_source
 from freight.report.sankey import Diagram, diagram, relevant_units
 from freight.transport.types import Problem
 

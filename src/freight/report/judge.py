@@ -12,8 +12,8 @@ from scipy.stats import rankdata
 from freight.data.judgements import Judgements
 from freight.judge.study import Agreement, Study
 from freight.report import plots
-from freight.report.files import check_page, render, write_page
 from freight.report.formatting import decimals
+from freight.report.pages import check_page, render, write_page
 from freight.report.tables import (
     column_label,
     describe_lead,

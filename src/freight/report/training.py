@@ -14,8 +14,8 @@ from rich.text import Text
 from freight.judge.study import Study
 from freight.learn.fitting import Fit, SetGain
 from freight.report import plots
-from freight.report.files import render, write_page
 from freight.report.formatting import decimals, p_value
+from freight.report.pages import render, write_page
 from freight.report.tables import column_label, set_criteria, statistic_name
 
 _HEADS = ("set", "rows", "untrained", "trained", "p")

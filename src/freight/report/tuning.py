@@ -17,8 +17,8 @@ from freight.judge.search import Range, Trial
 from freight.judge.study import Study
 from freight.judge.tuning import TuningResult
 from freight.report import plots
-from freight.report.files import render, write_page
 from freight.report.formatting import decimals, p_value
+from freight.report.pages import render, write_page
 from freight.report.tables import (
     agreement_tables,
     column_label,

@@ -1,4 +1,4 @@
-"""Requests, answers and errors of the API, and the limits that a request has to keep."""
+"""Requests, answers and errors of the API, as models that check what they are given."""
 
 from __future__ import annotations
 
