@@ -48,7 +48,7 @@ def test_three_members_are_enough_to_be_judged() -> None:
     assert study.scores["overlap", "judged"].tolist() == expected
     r = np.corrcoef(expected, judged.human["adequacy"])[0, 1]
     assert study.agreements[0].value == pytest.approx(r)
-    assert study.signatures[0] == "overlap"
+    assert study.signatures[0].startswith("overlap|source:")
     assert study.significance["judged", "adequacy"].shape == (2, 2)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import freight
 from freight.cli import main
+from freight.core.pipeline import adapt
 from freight.errors import InvalidInput
 from freight.metrics import extensions, find_metric
 from freight.metrics.extensions import is_in_file
@@ -270,3 +271,191 @@ def test_the_file_of_the_guide_is_the_example() -> None:
     root = Path(__file__).parents[2]
     example = (root / "examples/own_metric.py").read_text("utf-8")
     assert f"```python\n{example}```" in (root / "docs/own-metric.md").read_text("utf-8")
+
+
+PARTS = '''\
+"""A metric whose parts are all of one's own."""
+
+import numpy as np
+import torch
+
+import freight
+from freight.core import readouts, units
+from freight.core.weightings import measures
+
+
+def own_units(cloud):
+    return units.words(cloud)
+
+
+def own_weighting(cloud):
+    return measures(cloud, (cloud.end - cloud.start).astype(float))
+
+
+def own_cost(pairs):
+    return 1.0 - pairs.similarity()
+
+
+class OwnReadout:
+    def __call__(self, plans, pairs):
+        return readouts.Transport()(plans, pairs)
+
+
+class OwnEncoder:
+    identity, depth, inner = "own", 1, freight.encoder("hashed")
+
+    def encode(self, texts, layers, progress=None):
+        return self.inner.encode(texts, layers, progress)
+
+
+def metric():
+    return freight.Metric(
+        name="own", encoder=OwnEncoder(), layers=(0,), units=own_units, weighting=own_weighting,
+        cost=own_cost, problems=(freight.Problem(),), readout=OwnReadout(),
+        columns=(
+            freight.Column("objective", higher=False, perfect=0.0, worst=1.0),
+            freight.Column("transport", higher=False, perfect=0.0, worst=1.0),
+        ),
+    )
+
+
+class Scorer:
+    name = "length"
+    columns = (freight.Column("excess", higher=False, perfect=0.0, worst=9.0),)
+
+    def score(self, hyps, refs):
+        return freight.Result.of(self, {"excess": [float(len(hyp)) for hyp in hyps]})
+'''
+
+
+@pytest.fixture
+def parts(own: Path) -> Path:
+    """A file with a metric of own parts, and a scorer."""
+    path = own.with_name("parts.py")
+    path.write_text(PARTS)
+    return path
+
+
+def test_every_part_may_be_of_ones_own(parts: Path) -> None:
+    metric: Any = freight.load("parts.py:metric")
+    result = metric.score(["a cat sat", "a dog"], ["the cat sat", "a dog"])
+    assert 0.0 < result["objective"][0] <= 1.0
+    assert result["objective"][1] == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "where", "line"),
+    [
+        ("own_units(cloud)", "own_units()", "def own_units", "the units of own cannot be called"),
+        ("return units.words(cloud)", "pass", "def own_units", "the units of own returned None"),
+        ("own_weighting(cloud)", "own_weighting()", "def own_w", "the weighting of own cannot be"),
+        (
+            "measures(cloud, (cloud.end - cloud.start).astype(float))",
+            "(cloud.end - cloud.start).astype(float)",
+            "def own_weighting",
+            "the weighting of own returned a ndarray; it has to return a Measures",
+        ),
+        (
+            ".astype(float)",
+            ".astype(float) * np.nan",
+            "def own_weighting",
+            "the weighting of own has masses that are negative, nan or infinite",
+        ),
+        ("own_cost(pairs)", "own_cost()", "def own_cost", "the cost of own cannot be called as it"),
+        ("return 1.0 - pairs", "1.0 - pairs", "def own_cost", "the cost of own returned None"),
+        (
+            "1.0 - pairs.similarity()",
+            "1.0 - pairs.similarity().numpy()",
+            "def own_cost",
+            "the cost of own returned a ndarray; it has to return a Tensor",
+        ),
+        (
+            "1.0 - pairs.similarity()",
+            "pairs.similarity()[0]",
+            "def own_cost",
+            "the cost of own has shape",
+        ),
+        (
+            "readouts.Transport()(plans, pairs)",
+            "{'objective': 1.0}",
+            "    def __call__",
+            "the readout of own returned a dict; it has to return a Reading",
+        ),
+        (
+            '"transport", h',
+            '"transprt", h',
+            "    def __call__",
+            "the readout of own gives transport, objective; the metric has the columns",
+        ),
+        (
+            "layers, progress=None",
+            "layers",
+            "    def encode",
+            "the method encode of OwnEncoder cannot be called as it is: OwnEncoder.encode() takes",
+        ),
+        (
+            "self.inner.encode(texts, layers, progress)",
+            "torch.zeros(3)",
+            "    def encode",
+            "the method encode of OwnEncoder returned a Tensor; it has to return a Cloud",
+        ),
+    ],
+)
+def test_a_part_of_the_wrong_form_is_named_with_its_line(
+    right: str, wrong: str, where: str, line: str, parts: Path, refuse: Callable[..., str]
+) -> None:
+    assert PARTS.count(right) == 1
+    parts.write_text(PARTS.replace(right, wrong))
+    at = next(k for k, text in enumerate(PARTS.splitlines(), 1) if text.startswith(where))
+    told = refuse("score", "hyp.txt", "ref.txt", "-m", "parts.py:metric")
+    assert told.startswith(f"parts.py, line {at}: {line}")
+
+
+def test_a_scorer_of_the_wrong_form_is_named_with_its_line(
+    parts: Path, refuse: Callable[..., str]
+) -> None:
+    at = next(k for k, text in enumerate(PARTS.splitlines(), 1) if "def score" in text)
+    for wrong, line in (
+        (("score(self, hyps, refs)", "score(self, hyps)"), "length.score cannot be called as it"),
+        (("return freight.Result", "freight.Result"), "length.score returned NoneType, not a"),
+    ):
+        parts.write_text(PARTS.replace(*wrong))
+        told = refuse("score", "hyp.txt", "ref.txt", "-m", "parts.py:Scorer")
+        assert told.startswith(f"parts.py, line {at}: {line}")
+
+
+@pytest.mark.parametrize("name", ["metric", "Scorer"])
+def test_a_file_that_changes_has_another_signature(name: str, parts: Path) -> None:
+    def sign() -> str:
+        return adapt(freight.load(f"parts.py:{name}")).signature
+
+    before = sign()
+    assert sign() == before
+    assert " object at 0x" not in before
+    parts.write_text(PARTS.replace("1.0 - pairs.similarity()", "1.5 - pairs.similarity()"))
+    assert sign() != before
+
+
+def test_a_built_in_metric_signs_as_ever() -> None:
+    assert "@" not in str(freight.load("emd", encoder="hashed").signature).replace("hash@", "")
+
+
+def test_judging_an_edited_file_reads_no_old_scores(
+    parts: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(parts.parent / "cache"))
+    rows = ["the cat sat\ta cat sat\t1", "the dog\ta dog\t2", "all is well\tno\t3", "x y z\tx y\t4"]
+    parts.with_name("set.tsv").write_text("\n".join(["ref\thyp\thuman", *rows]) + "\n")
+
+    def judge() -> str:
+        command = ["freight", "judge", "set.tsv", "-m", "parts.py:metric", "--no-sentinels"]
+        monkeypatch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        assert not stopped.value.code
+        return capsys.readouterr().out
+
+    judge()
+    assert "scores from the cache: own" in judge()
+    parts.write_text(PARTS.replace("1.0 - pairs.similarity()", "1.5 - pairs.similarity()"))
+    assert "scores from the cache" not in judge()

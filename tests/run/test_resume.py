@@ -64,8 +64,8 @@ class Faults:
 
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[Faults]:
-    found = Faults(monkeypatch)
-    yield found
+    injector = Faults(monkeypatch)
+    yield injector
     monkeypatch.undo()
 
 
@@ -119,18 +119,18 @@ def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(
         with pytest.raises(FreightError, match=f"{os.strerror(number)}; .* --resume$"):
             score(path, output)
         assert not list(output.glob("*.part"))
-        for name, found in content(output).items():
+        for name, data in content(output).items():
             if name.startswith("shard-"):
-                assert found == expected[name]
+                assert data == expected[name]
         faults.arm(-1, Crash())
         score(path, output, resume=True)
         assert content(output) == expected
 
 
 def _flip(path: Path, place: float) -> None:
-    found = bytearray(path.read_bytes())
-    found[int(place * (len(found) - 1))] ^= 1
-    path.write_bytes(found)
+    data = bytearray(path.read_bytes())
+    data[int(place * (len(data) - 1))] ^= 1
+    path.write_bytes(data)
 
 
 @pytest.mark.parametrize(
@@ -144,8 +144,8 @@ def test_a_damaged_file_is_made_good(
     for place in (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0) if damage == "flipped" else (0.5,):
         output = tmp_path / str(place)
         output.mkdir()
-        for file, found in expected.items():
-            (output / file).write_bytes(found)
+        for file, data in expected.items():
+            (output / file).write_bytes(data)
         if damage == "flipped":
             _flip(output / name, place)
         elif damage == "gone":
@@ -300,8 +300,8 @@ def test_frequencies_are_fitted_once(
     undisturbed: tuple[Path, dict[str, bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, expected = undisturbed
-    for name, found in expected.items():
-        (tmp_path / name).write_bytes(found)
+    for name, data in expected.items():
+        (tmp_path / name).write_bytes(data)
 
     def refuse(*_: Any) -> None:
         raise AssertionError("the metric is fitted again")
@@ -320,15 +320,15 @@ def test_the_scores_are_those_of_python(
     given = rows(COUNT)
     tables = list(run.tables())
     assert [len(table) for table in tables] == [SHARD, SHARD, COUNT % SHARD]
-    found = [row for table in tables for row in table.to_pylist()]
-    assert [row["segment"] for row in found] == list(range(1, COUNT + 1))
+    records = [row for table in tables for row in table.to_pylist()]
+    assert [row["segment"] for row in records] == list(range(1, COUNT + 1))
     for metric, outcome in zip(metrics(), run.outcomes, strict=True):
         expected = metric.score([row["hyp"] for row in given], [row["refs"] for row in given])
         assert outcome.signature == expected.signature
         assert outcome.system == pytest.approx(expected.system, rel=1e-12)
         for column, values in expected.segments.items():
-            assert [row[f"{metric.name}:{column}"] for row in found] == values.tolist()
-        winners = [row[f"{metric.name}:reference"] for row in found]
+            assert [row[f"{metric.name}:{column}"] for row in records] == values.tolist()
+        winners = [row[f"{metric.name}:reference"] for row in records]
         assert winners == (expected.winners + 1).tolist()
     assert run.outcomes[0].flags == {"empty side (hyp)": 1}
     summary = json.loads((tmp_path / "out/summary.json").read_text())
@@ -482,7 +482,7 @@ def test_any_scorer_can_be_run(tmp_path: Path) -> None:
     written = [row["words:count"] for table in run.tables() for row in table.to_pylist()]
     assert written == counts
     (outcome,) = run.outcomes
-    assert outcome.signature == "words"
+    assert outcome.signature.startswith("words|source:")
     assert outcome.system == {"count": pytest.approx(sum(counts) / COUNT)}
 
 

@@ -12,17 +12,19 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from freight.core.costs import Cost, side_by_side
 from freight.core.flags import NO_FLAGS
 from freight.core.idf import FittableWeighting, Frequencies
-from freight.core.readouts import Readout
+from freight.core.readouts import Reading, Readout
 from freight.core.result import Column, Result, check_references, choices_of, result_of, signed
 from freight.core.scorers import Refs
-from freight.core.types import Chunk, Cloud, Encoder, Measures, Pairs, PairScores
+from freight.core.types import Chunk, Cloud, Encoder, Measures, Pairs, PairScores, Progress, is_ours
 from freight.core.weightings import Weighting
-from freight.errors import InvalidInput
-from freight.transport.types import Array, Problem
+from freight.errors import InvalidInput, call_part, written_at
+from freight.transport.types import Array, Plans, Problem
 
 if TYPE_CHECKING:
     from freight.explain.explanation import Explanation
@@ -36,6 +38,13 @@ class Composition(NamedTuple):
 
     base: float
     parts: tuple[tuple[str, float], ...]
+
+
+def call_step(what: str, part: Callable[..., Any], *arguments: Any, returns: type) -> Any:
+    """What a part makes of these; one from outside the package is checked."""
+    if is_ours(part):
+        return part(*arguments)
+    return call_part(what, part, *arguments, returns=returns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +102,52 @@ class Metric:
     def parts(self) -> tuple[Metric, ...]:
         """What goes through the pipeline: the metric itself."""
         return (self,)
+
+    def encode(self, texts: Any, layers: Sequence[int], progress: Progress | None = None) -> Cloud:
+        """The vectors of texts, or of what the encoder has made of them already, checked."""
+        what = f"the method encode of {type(self.encoder).__name__}"
+        encode = self.encoder.encode
+        encoded: Cloud = call_step(what, encode, texts, layers, progress, returns=Cloud)
+        return encoded
+
+    def select_units(self, cloud: Cloud) -> Cloud:
+        """The units that the metric moves, checked."""
+        what = f"the units of {self.name}"
+        selected: Cloud = call_step(what, self.units, cloud, returns=Cloud)
+        return selected
+
+    def measure(self, weighting: Weighting, units: Cloud) -> Measures:
+        """The measures by one of the metric's weightings, checked."""
+        what = f"the weighting of {self.name}"
+        weighed: Measures = call_step(what, weighting, units, returns=Measures)
+        if not (np.isfinite(weighed.weights) & (weighed.weights >= 0.0)).all():
+            place = written_at(weighting)
+            raise InvalidInput(f"{place}{what} has masses that are negative, nan or infinite")
+        return weighed
+
+    def compute_cost(self, pairs: Pairs) -> Tensor:
+        """The costs of a batch, checked."""
+        what = f"the cost of {self.name}"
+        with torch.inference_mode():
+            cost: Tensor = call_step(what, self.cost, pairs, returns=Tensor)
+        if tuple(cost.shape) != pairs.shape:
+            raise InvalidInput(
+                f"{written_at(self.cost)}{what} has shape {tuple(cost.shape)}; it has to be"
+                f" {pairs.shape}: pair, hyp unit, ref unit"
+            )
+        return cost
+
+    def read_plans(self, plans: Sequence[Plans], pairs: Pairs) -> Reading:
+        """The columns of a batch, checked."""
+        what = f"the readout of {self.name}"
+        reading: Reading = call_step(what, self.readout, plans, pairs, returns=Reading)
+        names = [column.name for column in self.columns]
+        if reading.columns.keys() != {*names}:
+            raise InvalidInput(
+                f"{written_at(self.readout)}{what} gives {', '.join(reading.columns)}; the metric"
+                f" has the columns {', '.join(names)}"
+            )
+        return reading
 
     def read(self, chunk: Chunk, scored: Sequence[PairScores]) -> Result:
         """The result of a chunk out of the scores of its pairs."""

@@ -6,6 +6,7 @@ everything would be done in turn, as it is on a CPU, where all of it wants the s
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -141,7 +142,7 @@ def overlapped_readings(metric: Metric, costs: PairCosts) -> Iterator[tuple[Pair
         partial(_solve_batch, metric),
         _shared_out(metric, costs.batches),
         GPU_CELLS,
-        lambda batch: batch[0].cells,
+        lambda batch: math.prod(batch[0].shape),
     )
     for (pairs, _), (reading, converged) in solved:
         yield pairs, reading, converged
@@ -152,7 +153,7 @@ def _shared_out(metric: Metric, batches: Iterable[_CostBatch]) -> Iterator[_Cost
     for pairs, cost in batches:
         count = len(pairs.which)
         if not all(solves_on_device(problem, cost) for problem in metric.problems):
-            count = max(1, _CPU_CELLS * count // pairs.cells)
+            count = max(1, _CPU_CELLS * count // math.prod(pairs.shape))
         for start in range(0, len(pairs.which), count):
             which = slice(start, start + count)
             yield pairs.rows(which), cost[which]

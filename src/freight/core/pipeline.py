@@ -281,7 +281,8 @@ def encode_chunk(
         layers = sorted({layer for k in sharing for layer in metrics[k].layers})
         shared = (lambda share: progress(share / len(encoders))) if progress else None
         texts = prepared.get(encoder, chunk.texts)
-        yield Encoded(sharing, layers, encoder.encode(texts, layers, shared))
+        cloud = metrics[sharing[0]].encode(texts, layers, shared)
+        yield Encoded(sharing, layers, cloud)
 
 
 def score_encoded(
@@ -299,9 +300,9 @@ def score_encoded(
 
 def weigh(metric: Metric, cloud: Cloud) -> tuple[Measures, Measures]:
     """Every text as a hypothesis and as a reference: the metric's units, and their masses."""
-    units = metric.units(cloud)
-    hyp = metric.weighting(units)
-    return hyp, metric.ref_weighting(units) if metric.ref_weighting else hyp
+    units = metric.select_units(cloud)
+    hyp = metric.measure(metric.weighting, units)
+    return hyp, metric.measure(metric.ref_weighting, units) if metric.ref_weighting else hyp
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,21 +338,8 @@ def compute_costs(metric: Metric, hyp: Measures, ref: Measures, index: Array) ->
     whole = np.flatnonzero(~(empty | lost).any(axis=1))
     gathered = metric.pairing(hyp, ref, index[whole]) if len(whole) else ()
     batches = (replace(pairs, which=whole[pairs.which]) for pairs in gathered)
-    costs = ((pairs, _cost(metric, pairs)) for pairs in batches)
+    costs = ((pairs, metric.compute_cost(pairs)) for pairs in batches)
     return PairCosts(perfect, worst, flags, hyp.points.device, costs)
-
-
-def _cost(metric: Metric, pairs: Pairs) -> torch.Tensor:
-    import torch
-
-    with torch.inference_mode():
-        cost = metric.cost(pairs)
-    if tuple(cost.shape) != pairs.shape:
-        raise InvalidInput(
-            f"the cost of {metric.name} has shape {tuple(cost.shape)}; it has to be"
-            f" {pairs.shape}: pair, hyp unit, ref unit"
-        )
-    return cost
 
 
 def score_measures(metric: Metric, hyp: Measures, ref: Measures, index: Array) -> PairScores:
@@ -391,7 +379,7 @@ def solve_and_read(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> tuple[Re
     """The columns of a batch, and which of its pairs have converged."""
     plans = solve_pairs(metric, pairs, cost)
     converged = np.logical_and.reduce([plan.converged for plan in plans])
-    return metric.readout(plans, pairs), converged
+    return metric.read_plans(plans, pairs), converged
 
 
 def solve_pairs(metric: Metric, pairs: Pairs, cost: torch.Tensor) -> list[Plans]:

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from freight.core.flags import NO_FLAGS, Flag, FlagKind
-from freight.core.types import PairScores
-from freight.errors import InvalidInput, MissingPart
+from freight.core.types import PairScores, is_ours
+from freight.errors import InvalidInput, MissingPart, source_digest
 from freight.transport.types import Array
 
 if TYPE_CHECKING:
@@ -421,16 +421,30 @@ def _ranges(layers: str) -> str:
 
 
 def describe(value: Any) -> str:
-    """A value as a signature shows it: functions by name, data by its fields."""
-    if hasattr(value, "identity"):
-        return str(value.identity)
-    if isinstance(value, tuple):
+    """A value as a signature shows it: functions by name, data by its fields.
+
+    What is written outside the package has a digest of its file besides: it has no release.
+    """
+    if isinstance(value, tuple) and not hasattr(value, "identity"):
         return ",".join(describe(item) for item in value)
-    if isinstance(value, Column):
-        return value.name
     if isinstance(value, partial):
         return f"{describe(value.func)}({value.keywords})"
+    if is_ours(value) or not (callable(value) or hasattr(value, "identity")):
+        return _name_of(value)
+    return f"{_name_of(value)}@{source_digest(value)[:12]}"
+
+
+def _name_of(value: Any) -> str:
+    if hasattr(value, "identity"):
+        return str(value.identity)
+    if isinstance(value, Column):
+        return value.name
     if is_dataclass(value) and not isinstance(value, type):
         inner = ",".join(f"{name}={describe(one)}" for name, one in choices_of(value).items())
         return f"{type(value).__name__}({inner})"
-    return getattr(value, "__name__", str(value))
+    if hasattr(value, "__name__") or " object at 0x" not in str(value):
+        return getattr(value, "__name__", str(value))
+    inner = ",".join(
+        f"{name}={describe(one)}" for name, one in getattr(value, "__dict__", {}).items()
+    )
+    return f"{type(value).__name__}({inner})"

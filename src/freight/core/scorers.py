@@ -17,7 +17,7 @@ from freight.core.result import Column, Result
 from freight.core.types import Chunk, PairScores, Segment
 from freight.data.languages import detect_surely, language_name
 from freight.encoders import languages_of
-from freight.errors import InvalidInput, UnreadLanguage
+from freight.errors import InvalidInput, UnreadLanguage, call_part, source_digest, written_at
 from freight.transport.types import Array
 
 if TYPE_CHECKING:
@@ -167,8 +167,11 @@ class AdaptedScorer:
 
     @property
     def signature(self) -> str:
-        """That of the scorer, or its name."""
-        return self.scorer.signature if isinstance(self.scorer, Signed) else self.name
+        """That of the scorer, or its name and a digest of the file that it is written in."""
+        if isinstance(self.scorer, Signed):
+            return self.scorer.signature
+        digest = source_digest(self.scorer)
+        return f"{self.name}|source:{digest[:12]}" if digest else self.name
 
     @property
     def needs_fitting(self) -> bool:
@@ -190,17 +193,18 @@ class AdaptedScorer:
 
     def score(self, hyps: Sequence[str], refs: Refs) -> Result:
         """The scorer's own result, checked."""
-        result = self.scorer.score(hyps, refs)
+        result = call_part(f"{self.name}.score", self.scorer.score, hyps, refs, returns=object)
+        place = written_at(self.scorer.score)
         if not isinstance(result, Result):
             raise InvalidInput(
-                f"{self.name}.score returned {type(result).__name__}, not a freight.Result; make"
-                " one with Result.of(self, {column: scores})"
+                f"{place}{self.name}.score returned {type(result).__name__}, not a freight.Result;"
+                " make one with Result.of(self, {column: scores})"
             )
         lacking = [c.name for c in self.columns if c.name not in result.segments]
         if lacking or len(result) != len(hyps):
             raise InvalidInput(
-                f"{self.name}.score returned {len(result)} scores in {', '.join(result.segments)}"
-                f" for {len(hyps)} hypotheses and the columns"
+                f"{place}{self.name}.score returned {len(result)} scores in"
+                f" {', '.join(result.segments)} for {len(hyps)} hypotheses and the columns"
                 f" {', '.join(c.name for c in self.columns)}"
             )
         segments = {column.name: result.segments[column.name] for column in self.columns}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_check
 import numpy as np
 
 from freight.core.flags import Flag, FlagKind, Flags
-from freight.errors import InvalidInput
+from freight.errors import FILE_PREFIX, InvalidInput
 from freight.transport.types import Array, send_to_device
 
 if TYPE_CHECKING:
@@ -289,11 +289,6 @@ class Pairs:
         return self.hyp_sizes, self.ref_sizes
 
     @property
-    def cells(self) -> int:
-        """How many entries the cost matrices of these pairs have."""
-        return self.hyp_weights.size * self.ref_weights.shape[1]
-
-    @property
     def shape(self) -> tuple[int, int, int]:
         """That of their cost matrices: pair, hyp unit, ref unit."""
         return len(self.which), self.hyp_weights.shape[1], self.ref_weights.shape[1]
@@ -400,10 +395,7 @@ class Encoder(Protocol):
     def encode(
         self, texts: Sequence[str], layers: Sequence[int], progress: Progress | None = None
     ) -> Cloud:
-        """Vectors of these hidden states, 0 being the embeddings, for every unit of every text.
-
-        Without layers the units are found and no vector is computed.
-        """
+        """Vectors of these hidden states, 0 the embeddings, for every unit; without layers none."""
         ...
 
 
@@ -448,3 +440,9 @@ def device_of(encoder: Encoder) -> torch.device:
 def name_of(encoder: Encoder) -> str:
     """The name of an encoder, empty where it has none."""
     return encoder.name if isinstance(encoder, NamedEncoder) else ""
+
+
+def is_ours(part: Any) -> bool:
+    """Whether a function, or the class of an object, is written in this package."""
+    module = str(getattr(getattr(part, "func", part), "__module__", "builtins"))
+    return module.startswith(("freight.", "builtins")) and not module.startswith(FILE_PREFIX)

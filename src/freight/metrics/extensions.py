@@ -22,15 +22,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from freight.errors import FreightError, InvalidInput
+from freight.errors import DIGEST, FILE_PREFIX, FreightError, InvalidInput, short_path
 from freight.metrics.declaration import HIGHER, LOWER, Declaration
 
 GROUP = "freight.metrics"
 """The group of entry points under which packages install metrics."""
 
 _FILE = re.compile(r"(?P<path>.+\.py):(?P<name>[^:]*)(?::(?P<column>[^:]*))?")
-_PREFIX = f"{__name__}.file_"
-_DIGEST = "__freight_digest__"
 
 __path__: list[str] = []  # lets files be imported as submodules, by the finder below
 
@@ -99,9 +97,9 @@ def load_file(path: str) -> ModuleType:
         content = file.read_bytes()
     except OSError as error:
         raise InvalidInput(f"the file {path} cannot be read: {error.strerror}") from None
-    digest, name = sha256(content).hexdigest(), f"{_PREFIX}{str(file).encode().hex()}"
+    digest, name = sha256(content).hexdigest(), f"{FILE_PREFIX}{str(file).encode().hex()}"
     known = sys.modules.get(name)
-    if known is not None and getattr(known, _DIGEST, None) == digest:
+    if known is not None and getattr(known, DIGEST, (None, ""))[1] == digest:
         return known
     sys.modules.pop(name, None)
     try:
@@ -110,24 +108,24 @@ def load_file(path: str) -> ModuleType:
         raise
     except (Exception, SystemExit) as error:
         raise InvalidInput(blame(error) or f"{path}: {_one_line(error)}") from error
-    setattr(module, _DIGEST, digest)
+    setattr(module, DIGEST, (module.__spec__, digest))
     return module
 
 
 def blame(error: BaseException) -> str | None:
     """One line on an error that arose in a user's file, with its line; None for any other."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
-        return f"{_shown(error.filename)}, line {error.lineno}: {_one_line(error)}"
+        return f"{short_path(error.filename)}, line {error.lineno}: {_one_line(error)}"
     frames = traceback.walk_tb(error.__traceback__)
     own = [
         (frame.f_code.co_filename, line)
         for frame, line in frames
-        if str(frame.f_globals.get("__name__", "")).startswith(_PREFIX)
+        if str(frame.f_globals.get("__name__", "")).startswith(FILE_PREFIX)
     ]
     if not own:
         return None
     file, line = own[-1]
-    return f"{_shown(file)}, line {line}: {_one_line(error)}"
+    return f"{short_path(file)}, line {line}: {_one_line(error)}"
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -137,9 +135,9 @@ class _Finder(importlib.abc.MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """Where the source of a user's file is."""
-        if not fullname.startswith(_PREFIX):
+        if not fullname.startswith(FILE_PREFIX):
             return None
-        file = bytes.fromhex(fullname.removeprefix(_PREFIX)).decode()
+        file = bytes.fromhex(fullname.removeprefix(FILE_PREFIX)).decode()
         return importlib.util.spec_from_file_location(fullname, file)
 
 
@@ -204,17 +202,10 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) or "nothing"
 
 
-def _shown(file: str) -> str:
-    """A path as short as it can be written from here."""
-    try:
-        return str(Path(file).relative_to(Path.cwd()))
-    except ValueError:
-        return file
-
-
 def _one_line(error: BaseException) -> str:
     text = error.msg if isinstance(error, SyntaxError) else str(error)
     return " ".join(f"{type(error).__name__}: {text}".split()).rstrip(": ")
 
 
-sys.meta_path.append(_Finder())
+if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+    sys.meta_path.append(_Finder())
