@@ -43,19 +43,19 @@ FOREIGN = re.compile("Field|Input|[Vv]alid|pydantic|Not Found|Method|parsing")
 def ask(client: TestClient, path: str = "/api/score", **body: Any) -> dict[str, Any]:
     answer = client.post(path, json=body)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    content: dict[str, Any] = answer.json()
+    return content
 
 
 def refused(client: TestClient, status: int = 422, path: str = "/api/score", **body: Any) -> str:
     answer = client.post(path, json=body)
     assert answer.status_code == status, answer.text
-    found = answer.json()
-    assert list(found) == ["error"]
-    assert "\n" not in found["error"]
-    assert "Traceback" not in found["error"]
-    assert not FOREIGN.search(found["error"]), found["error"]
-    return str(found["error"])
+    content = answer.json()
+    assert list(content) == ["error"]
+    assert "\n" not in content["error"]
+    assert "Traceback" not in content["error"]
+    assert not FOREIGN.search(content["error"]), content["error"]
+    return str(content["error"])
 
 
 def test_critical_differences_have_spans(client: TestClient) -> None:
@@ -84,7 +84,7 @@ def numbers(values: Any) -> list[float | None]:
     ],
 )
 def test_scores_are_those_of_the_library(client: TestClient, metric: dict[str, Any]) -> None:
-    [found] = ask(client, pairs=PAIRS, metrics=[metric])["metrics"]
+    [record] = ask(client, pairs=PAIRS, metrics=[metric])["metrics"]
     settings = {**metric.get("settings", {})}
     settings |= {k: metric[k] for k in ("layer", "preset", "column") if k in metric}
     settings = {k: float("inf") if x == "inf" else x for k, x in settings.items()}
@@ -93,31 +93,31 @@ def test_scores_are_those_of_the_library(client: TestClient, metric: dict[str, A
     local = freight.load(metric["name"], **settings).score(
         [str(pair["hyp"]) for pair in PAIRS], [list(pair["refs"]) for pair in PAIRS]
     )
-    assert found["metric"] == metric["name"]
-    assert [c["name"] for c in found["columns"]] == [c.name for c in local.columns]
-    assert found["scores"] == {name: numbers(x) for name, x in local.segments.items()}
-    assert found["system"] == dict(zip(local.system, numbers(local.system.values()), strict=True))
-    assert found["references"] == local.winners.tolist()
-    assert found["flags"] == [[flag.record for flag in flags] for flags in local.flags]
-    assert found["signature"] == local.signature
+    assert record["metric"] == metric["name"]
+    assert [c["name"] for c in record["columns"]] == [c.name for c in local.columns]
+    assert record["scores"] == {name: numbers(x) for name, x in local.segments.items()}
+    assert record["system"] == dict(zip(local.system, numbers(local.system.values()), strict=True))
+    assert record["references"] == local.winners.tolist()
+    assert record["flags"] == [[flag.record for flag in flags] for flags in local.flags]
+    assert record["signature"] == local.signature
 
 
 def test_metrics_come_back_in_the_order_of_the_request_twice_if_asked_twice(
     client: TestClient,
 ) -> None:
     several = [{"name": "emd"}, {"name": "bleu"}, {"name": "emd"}, {"encoder": "one-hot"}]
-    found = ask(client, pairs=PAIRS, metrics=several)["metrics"]
-    assert [one["metric"] for one in found] == ["emd", "bleu", "emd", "freight"]
-    assert found[0] == found[2]
+    records = ask(client, pairs=PAIRS, metrics=several)["metrics"]
+    assert [one["metric"] for one in records] == ["emd", "bleu", "emd", "freight"]
+    assert records[0] == records[2]
 
 
 def test_what_there_is(client: TestClient, light: ServedModels) -> None:
-    found = {one["name"]: one for one in client.get("/api/metrics").json()["metrics"]}
-    assert set(found) <= set(freight.list_metrics())
-    assert {"freight", "lazy-emd", "bert-score", "std", "bleu"} <= set(found)
-    assert found["bleu"]["explained"] is False
-    assert found["bleu"]["encoder"] is None
-    assert found["std"]["columns"][0] == {"name": "distance", "higher": False}
+    entries = {one["name"]: one for one in client.get("/api/metrics").json()["metrics"]}
+    assert set(entries) <= set(freight.list_metrics())
+    assert {"freight", "lazy-emd", "bert-score", "std", "bleu"} <= set(entries)
+    assert entries["bleu"]["explained"] is False
+    assert entries["bleu"]["encoder"] is None
+    assert entries["std"]["columns"][0] == {"name": "distance", "higher": False}
     encoders = client.get("/api/encoders").json()["encoders"]
     assert [one["name"] for one in encoders] == ["hashed", "one-hot"]
 
@@ -739,9 +739,9 @@ HOSTILE = '<script>alert("owned")</script><img src=x onerror=alert(1)>&amp;\x00'
 def test_explanations_are_those_of_the_library(client: TestClient) -> None:
     pair: dict[str, Any] = {"hyp": "three cats slept", "refs": ["two dogs slept", "three cats ran"]}
     for name in ("lazy-emd", "freight", "std", "bert-score"):
-        found = ask(client, "/api/explain", **pair, metric={"name": name})
+        record = ask(client, "/api/explain", **pair, metric={"name": name})
         local: Any = freight.load(name, encoder="hashed").explain(pair["hyp"], pair["refs"])
-        assert found == json.loads(json.dumps(local.to_dict()))
+        assert record == json.loads(json.dumps(local.to_dict()))
 
 
 def test_explanations_are_written_outside_the_event_loop(
@@ -806,8 +806,8 @@ def test_texts_for_idf_make_metrics_that_weigh_by_it_usable() -> None:
     expected = local.score(["a cat ran home"], ["a dog ran home"])
     with open_client(models, Limits(seconds=300)) as client:
         pairs = [{"hyp": "a cat ran home", "refs": ["a dog ran home"]}]
-        found = ask(client, pairs=pairs, metrics=[{"name": "yisi-1"}, {"name": "mover-score"}])
-    assert found["metrics"][0]["scores"]["f"] == expected["f"].tolist()
+        content = ask(client, pairs=pairs, metrics=[{"name": "yisi-1"}, {"name": "mover-score"}])
+    assert content["metrics"][0]["scores"]["f"] == expected["f"].tolist()
 
 
 def test_folders_of_encoders_are_not_told() -> None:
