@@ -37,10 +37,10 @@ def main() -> None:
     freight.set_threads(arguments.threads)
     texts = distinct_texts(arguments.texts)
     sample = texts if arguments.full else texts[: arguments.sample]
-    found = measured(texts, sample)
-    show(found)
+    results = measured(texts, sample)
+    show(results)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps(found, indent=1))
+    arguments.output.write_text(json.dumps(results, indent=1))
 
 
 def distinct_texts(count: int) -> list[str]:
@@ -76,25 +76,25 @@ def seconds(encoder: Encoder, texts: list[str]) -> float:
     return time.perf_counter() - started
 
 
-def show(found: dict[str, float]) -> None:
-    scaled = found["sample"] < found["texts"]
+def show(results: dict[str, float]) -> None:
+    scaled = results["sample"] < results["texts"]
     rows = {
         "encoding"
-        + (f", scaled up from {found['sample']:.0f} texts" if scaled else ""): "encoding",
+        + (f", scaled up from {results['sample']:.0f} texts" if scaled else ""): "encoding",
         "cold cache": "cold",
         "warm cache: the first time": "warm, the first time",
         "warm cache: best of three": "warm",
     }
-    title = f"{found['texts']:.0f} texts, layer {LAYER}, {found['mebibytes']:.0f} MiB on disk"
+    title = f"{results['texts']:.0f} texts, layer {LAYER}, {results['mebibytes']:.0f} MiB on disk"
     table = Table("what", title=title)
     for name in ("seconds", "texts a second", "of encoding"):
         table.add_column(name, justify="right")
     for name, key in rows.items():
-        spent = found[key]
-        ratio = spent / found["encoding"]
-        table.add_row(name, f"{spent:.2f}", f"{found['texts'] / spent:.0f}", f"{ratio:.3f}")
+        spent = results[key]
+        ratio = spent / results["encoding"]
+        table.add_row(name, f"{spent:.2f}", f"{results['texts'] / spent:.0f}", f"{ratio:.3f}")
     Console().print(table)
-    times = found["encoding / warm, the first time"]
+    times = results["encoding / warm, the first time"]
     print(f"a warm cache is {times:.0f} times as fast as encoding, when it is first read")
 
 

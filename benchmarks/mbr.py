@@ -56,7 +56,7 @@ def timings(metric: Any, texts: list[str], timed: int) -> dict[str, float]:
     chosen = np.random.default_rng(0).permutation(len(pairs))[:timed]
     encoder: Encoder = metric.encoder
     metric.score(texts[:2], texts[1:3])  # compiled and loaded by now
-    found = {
+    times = {
         "encoding every candidate once, alone": seconds(
             lambda: encoder.encode(texts, metric.layers)
         ),
@@ -69,10 +69,10 @@ def timings(metric: Any, texts: list[str], timed: int) -> dict[str, float]:
         ),
     }
     alone = seconds(lambda: [metric.score([pairs[k][0]], [pairs[k][1]]) for k in chosen])
-    once = found["encoding every candidate once, alone"]
-    found["encoding both texts of every pair, in full batches"] = once * 2 * len(texts)
-    found["score, a call a pair"] = alone * len(pairs) / len(chosen)
-    return found
+    once = times["encoding every candidate once, alone"]
+    times["encoding both texts of every pair, in full batches"] = once * 2 * len(texts)
+    times["score, a call a pair"] = alone * len(pairs) / len(chosen)
+    return times
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -81,12 +81,12 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def show(count: int, name: str, found: dict[str, float]) -> None:
+def show(count: int, name: str, times: dict[str, float]) -> None:
     table = Table("way", title=f"{count} candidates, {count**2} pairs, {name}")
     for heading in ("seconds", "times freight.mbr"):
         table.add_column(heading, justify="right")
-    for way, taken in found.items():
-        table.add_row(way, f"{taken:.2f}", f"{taken / found['freight.mbr']:.1f}")
+    for way, taken in times.items():
+        table.add_row(way, f"{taken:.2f}", f"{taken / times['freight.mbr']:.1f}")
     Console().print(table)
 
 

@@ -54,10 +54,10 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     freight.set_threads(arguments.threads)
-    found = measure(arguments)
-    show(found)
+    results = measure(arguments)
+    show(results)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps(found, indent=1))
+    arguments.output.write_text(json.dumps(results, indent=1))
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, float]:
@@ -162,9 +162,9 @@ async def _answered(reader: asyncio.StreamReader) -> int:
     return int(head.split(" ", 2)[1])
 
 
-def show(found: dict[str, float]) -> None:
+def show(results: dict[str, float]) -> None:
     table = Table("what", "how much", title="One pair a request")
-    for name, value in found.items():
+    for name, value in results.items():
         table.add_row(name, f"{value:,.2f}" if name.startswith("ratio") else f"{value:,.0f}")
     Console().print(table)
 

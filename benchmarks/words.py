@@ -61,11 +61,11 @@ def wmd(hyps: list[str], refs: list[str], keyed: gensim.models.KeyedVectors) -> 
     tokenizer = NLTKWordTokenizer()
 
     def peer() -> list[float]:
-        found = []
+        distances = []
         for hyp, ref in zip(hyps, refs, strict=True):
             sides = [tokenizer.tokenize(text.lower()) for text in (hyp, ref)]
-            found.append(keyed.wmdistance(*sides))
-        return found
+            distances.append(keyed.wmdistance(*sides))
+        return distances
 
     ours, scores = clock(lambda: metric.score(hyps, refs)["distance"], 3)
     theirs, expected = clock(peer, 1)
@@ -97,13 +97,13 @@ def mover(hyps: list[str], refs: list[str]) -> Line:
 
 def clock(run: Callable[[], Any], rounds: int) -> tuple[float, Any]:
     """CPU seconds of the best round after a first one, and what it gave."""
-    found = run() if rounds > 1 else None
+    result = run() if rounds > 1 else None
     spent = []
     for _ in range(rounds):
         started = time.process_time()
-        found = run()
+        result = run()
         spent.append(time.process_time() - started)
-    return min(spent), found
+    return min(spent), result
 
 
 if __name__ == "__main__":

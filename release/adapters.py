@@ -39,6 +39,7 @@ class Plan:
 
     sets: tuple[str, ...]
     recipe: Recipe
+    humans: tuple[str, ...] | None = None
     share: float = 0.75
     parameters: dict[str, Any] = field(default_factory=dict)
 
@@ -52,6 +53,7 @@ PLANS = {
     "multilingual": Plan(
         ("wmt17-da", *FROM_ENGLISH, *INTO_ENGLISH),
         Recipe(epochs=0.4, looks=4, patience=99, blind=1.0, within=3.0),
+        humans=("da_z",),
         parameters={"recall": 0.8},
     ),
 }
@@ -75,6 +77,7 @@ def main() -> None:
     fitted = fit(
         list(read(plan.sets)),
         metric,
+        humans=plan.humans,
         strength=1.0,
         folder=folder,
         progress=tell,

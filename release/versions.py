@@ -62,8 +62,8 @@ def bounds() -> dict[str, str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     asked = [*project["dependencies"], *(x for e in extras if e != "dev" for x in extras[e])]
-    found = (re.fullmatch(r"([\w.-]+)>=([\w.]+)", one) for one in asked)
-    return {one[1].lower(): one[2] for one in found if one}
+    matches = (re.fullmatch(r"([\w.-]+)>=([\w.]+)", one) for one in asked)
+    return {one[1].lower(): one[2] for one in matches if one}
 
 
 def _pinned(package: str) -> str:

@@ -56,15 +56,15 @@ def study(*sets: Judgements, level: str = "segment", **changes: object) -> Study
     for k, one in enumerate(sets):
         rng = np.random.default_rng(k)
         people = np.mean(list(one.human.values()), axis=0)
-        found = {m: people + s * rng.normal(size=len(people)) for m, s in NOISE.items()}
-        scores.update({(m, one.name): x for m, x in found.items()})
-        metrics[one.name] = np.corrcoef(list(found.values()))
+        predictions = {m: people + s * rng.normal(size=len(people)) for m, s in NOISE.items()}
+        scores.update({(m, one.name): x for m, x in predictions.items()})
+        metrics[one.name] = np.corrcoef(list(predictions.values()))
         humans[one.name] = np.atleast_2d(np.corrcoef(list(one.human.values())))
         for criterion in ("",) if one.preferences is not None else criteria:
-            values = [_agreement(one, criterion, x) for x in found.values()]
+            values = [_agreement(one, criterion, x) for x in predictions.values()]
             agreements += [
                 Agreement(m, one.name, criterion, v, v - 0.03, v + 0.03, len(people), 0)
-                for m, v in zip(found, values, strict=True)
+                for m, v in zip(predictions, values, strict=True)
             ]
             gaps = np.subtract.outer(values, values)
             significance[one.name, criterion] = 1 / (1 + np.exp(np.clip(60 * gaps, -50, 50)))

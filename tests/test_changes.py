@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import changes
-from edits_page import auc, dearer
+from edits_page import auc, share_costlier
 
 TEXT = "The old bridge has carried heavy lorries over the river since 1987, and will hold."
 
@@ -62,6 +62,6 @@ def test_a_sentence_without_a_place_for_an_edit_has_none() -> None:
     assert changes.unmark("cats") is None
 
 
-def test_auc_and_dearer_count_ties_half_and_pass_over_nan() -> None:
+def test_auc_and_the_share_that_costs_more_count_ties_half_and_pass_over_nan() -> None:
     assert auc(np.array([2.0, 1.0, np.nan]), np.array([1.0, 0.0])) == pytest.approx(3.5 / 4)
-    assert dearer(np.array([2.0, 1.0, np.nan, 0.0]), np.array([1.0, 1.0, 0.0, 1.0])) == 0.5
+    assert share_costlier(np.array([2.0, 1.0, np.nan, 0.0]), np.array([1.0, 1.0, 0.0, 1.0])) == 0.5

@@ -38,12 +38,12 @@ def test_word_order_is_what_parts_the_two_costs_of_std(data: Path) -> None:
 
 
 @pytest.mark.parametrize("draw", [figures_bary.interpolation, figures_bary.layers])
-def test_barycentres_are_drawn(draw: object) -> None:
+def test_barycenters_are_drawn(draw: object) -> None:
     root = ElementTree.fromstring(draw())  # type: ignore[operator]
     assert len(list(root.iter("{http://www.w3.org/2000/svg}use"))) > 60
 
 
-def test_the_barycentre_of_ring_and_star_lies_between_them() -> None:
+def test_the_barycenter_of_ring_and_star_lies_between_them() -> None:
     ring, star = figures_bary._ring(), figures_bary._star()
     middle = freight.barycenter(np.stack((ring, star))).points
     assert np.abs(middle - (ring + star) / 2).max() < 1e-9

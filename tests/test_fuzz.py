@@ -58,11 +58,11 @@ def texts(count: int, seed: int) -> Iterator[str]:
 
 
 def check_page(made: str, our_scripts: int) -> Elements:
-    found = Elements(made)
-    assert set(found.names) <= OURS
-    assert found.names["script"] == our_scripts
-    assert all(link.startswith(("data:", "#")) for link in found.links)
-    return found
+    elements = Elements(made)
+    assert set(elements.names) <= OURS
+    assert elements.names["script"] == our_scripts
+    assert all(link.startswith(("data:", "#")) for link in elements.links)
+    return elements
 
 
 def check_result(result: Result) -> None:
@@ -76,11 +76,11 @@ def check_result(result: Result) -> None:
 
 
 def check_explanation(metric: PipelineScorer, hyp: str, ref: str, score: float) -> None:
-    found: Explanation = metric.explain(hyp, ref)
-    column = found.column.name
-    assert found.scores[column] == pytest.approx(score, abs=1e-5, nan_ok=True)
-    json.dumps(found.to_dict(), allow_nan=False)
-    drawn = Elements(fragment(found))
+    explanation: Explanation = metric.explain(hyp, ref)
+    column = explanation.column.name
+    assert explanation.scores[column] == pytest.approx(score, abs=1e-5, nan_ok=True)
+    json.dumps(explanation.to_dict(), allow_nan=False)
+    drawn = Elements(fragment(explanation))
     assert set(drawn.names) <= OURS - {"script", "style"}
     assert not drawn.links or all(link.startswith("#") for link in drawn.links)
 

@@ -12,11 +12,13 @@ from pathlib import Path
 import freight
 
 PACKAGE = Path(freight.__file__).parent
+ROOT = Path(__file__).parents[1]
 MODULES = 150
 ROOT_MODULES = 6
 LINES = 450
 # The words of the field that stand for these are in the glossary of the contributors' guide.
 FORBIDDEN = re.compile(r"blur(red|s)?|dear(er|est)?|priced|tick|heaps?|learnt", re.IGNORECASE)
+UNPRINTED = re.compile(rf"\b({FORBIDDEN.pattern}|barycentres?|house metric)\b", re.IGNORECASE)
 
 
 @cache
@@ -81,6 +83,23 @@ def test_the_words_are_those_of_the_field() -> None:
         prose[name] = {word for word in words if FORBIDDEN.fullmatch(word)}
     assert {name: words for name, words in names.items() if words} == {}
     assert {name: words for name, words in prose.items() if words} == {}
+
+
+def test_what_is_printed_is_in_the_words_of_the_field() -> None:
+    """Messages, help texts, templates and pages; code in pages may name what had such a name."""
+    texts = {name: "\n".join(strings(tree)) for name, tree in modules().items()}
+    for path in PACKAGE.rglob("*.html"):
+        texts[str(path.relative_to(PACKAGE))] = path.read_text("utf-8")
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        texts[str(path.relative_to(ROOT))] = re.sub(r"`[^`]*`", "", path.read_text("utf-8"))
+    matches = {name: [match[0] for match in UNPRINTED.finditer(t)] for name, t in texts.items()}
+    assert {name: words for name, words in matches.items() if words} == {}
+
+
+def strings(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
 
 
 def given_names(tree: ast.Module) -> Iterator[str]:

@@ -53,7 +53,7 @@ def test_the_markers_of_generated_tables() -> None:
 def test_stored_agreement_is_that_of_the_reproduction() -> None:
     stored = json.loads((RESULTS / "agreement.json").read_text("utf-8"))["encoders"]
     page = (ROOT / "docs/reproduction.md").read_text("utf-8")
-    section = page.split("\n## The house metric\n")[1].split("\n### ")[0]
+    section = page.split("\n## The default metric\n")[1].split("\n### ")[0]
     for encoder, part in zip(stored, section.split("\n**")[1:], strict=True):
         assert part.startswith(f"{encoder}**")
         lines = [line.strip("|").split("|") for line in part.splitlines() if line.startswith("|")]

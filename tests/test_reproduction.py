@@ -233,8 +233,8 @@ def test_published_figures_stand_as_printed_beside_ours() -> None:
 
 
 def _published(data: Path, paper: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((data / f"published/{paper}.json").read_text("utf-8"))
-    return found
+    content: dict[str, Any] = json.loads((data / f"published/{paper}.json").read_text("utf-8"))
+    return content
 
 
 def _dropped(page: str, data: Path) -> list[tuple[str, str, str, str]]:

@@ -42,7 +42,7 @@ class Block:
 def blocks_of(page: Path) -> list[Block]:
     """All of a page, those that are indented like those that are fenced."""
     text = blocks.on_page_markdown(page.read_text("utf-8"))
-    return [Block(**found.groupdict()) for found in _BLOCK.finditer(text)]
+    return [Block(**match.groupdict()) for match in _BLOCK.finditer(text)]
 
 
 def run(block: Block, names: dict[str, Any]) -> None:
@@ -102,11 +102,11 @@ def freight(words: list[str], given: bytes | None = None) -> str:
 
 def extras(line: str) -> set[str]:
     """What stands in brackets behind our name, or behind the dot that means this folder."""
-    found = re.search(r"(?:freight|\.)\[([\w,]+)\]", line)
-    return set(found[1].split(",")) if found else set()
+    match = re.search(r"(?:freight|\.)\[([\w,]+)\]", line)
+    return set(match[1].split(",")) if match else set()
 
 
 def project() -> dict[str, Any]:
     """What pyproject.toml says of the project."""
-    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return found
+    table: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return table

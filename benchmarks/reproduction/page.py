@@ -101,7 +101,7 @@ def _missing(store: Store, name: str) -> str:
 def agreement(store: Store) -> dict[str, object]:
     """Every figure of the last section: by encoder, metric and column."""
     return {
-        "source": "docs/reproduction.md, section 'The house metric'",
+        "source": "docs/reproduction.md, section 'The default metric'",
         "encoders": {
             encoder: {
                 label: {

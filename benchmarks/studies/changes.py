@@ -47,10 +47,10 @@ def delete(text: str, rng: np.random.Generator, count: int = 1) -> str | None:
 
 def renumber(text: str, rng: np.random.Generator) -> str | None:
     """One number becomes another with as many digits, its first digit being different."""
-    found = list(_NUMBER.finditer(text))
-    if not found:
+    numbers = list(_NUMBER.finditer(text))
+    if not numbers:
         return None
-    number = found[int(rng.integers(len(found)))]
+    number = numbers[int(rng.integers(len(numbers)))]
     first = rng.choice([digit for digit in "123456789" if digit != number[0][0]])
     return f"{text[: number.start()]}{first}{text[number.start() + 1 :]}"
 

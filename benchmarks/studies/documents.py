@@ -77,7 +77,7 @@ def scored(judged: Judgements, folder: str | None) -> dict[str, Array]:
     memories = SharedEncodings()
     rehearsal = SweepCache(zip(judged.hyps, judged.refs, strict=True))
     embedded = freight.with_cache("embedded", folder) if folder else "embedded"
-    found = {}
+    scores = {}
     for name, (metric, settings) in ENTERED.items():
         chosen = dict(settings)
         if "encoder" in freight.parameters(metric):
@@ -87,9 +87,9 @@ def scored(judged: Judgements, folder: str | None) -> dict[str, Array]:
         column = name.split()[-1]
         higher = next(one.higher for one in scorer.columns if one.name == column)
         values = rehearsal.score(scorer)[column]
-        found[name] = values if higher else -values
+        scores[name] = values if higher else -values
         print(name, file=sys.stderr, flush=True)
-    return found
+    return scores
 
 
 def table(judged: Judgements, scores: dict[str, Array], resamples: int) -> str:
@@ -104,8 +104,8 @@ def table(judged: Judgements, scores: dict[str, Array], resamples: int) -> str:
         for level in LEVELS:
             asked = comparison_of(judged, every, level, "pearson", criterion, options)
             assert asked is not None
-            found = asked.interval(values)
-            cells.append(f"{_x(found.value)} ({_x(found.low)} to {_x(found.high)})")
+            interval = asked.interval(values)
+            cells.append(f"{_x(interval.value)} ({_x(interval.low)} to {_x(interval.high)})")
             p = None if name == BASE else asked.p_values(np.array([values, scores[BASE]]))
             cells.append("" if p is None else f"{p[0, 1]:.3f}")
         lines.append(f"| {name} | " + " | ".join(cells) + " |")

@@ -73,12 +73,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     freight.set_threads(arguments.threads)
-    found = {
+    by_set = {
         "WMT15": _of_all_metrics(mechanical(arguments.sentences, arguments.seed)),
         "ours": _of_all_metrics(by_hand()),
     }
     OUTPUT.mkdir(parents=True, exist_ok=True)
-    for name, content in written_page(found["WMT15"], found["ours"]).items():
+    for name, content in written_page(by_set["WMT15"], by_set["ours"]).items():
         (OUTPUT / name).write_text(content, encoding="utf-8")
 
 

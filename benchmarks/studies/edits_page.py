@@ -79,10 +79,10 @@ def written_page(wmt: Drops, ours: Drops) -> dict[str, str]:
 
 def every_single(wmt: Drops, ours: Drops, metric: str) -> dict[str, Array]:
     """By heading: the costs of single edits, meaning-keeping ones first."""
-    found = {edit: wmt[metric][edit] for edit in SINGLE}
+    drops = {edit: wmt[metric][edit] for edit in SINGLE}
     own = {"synonym": ours[metric]["synonym"], "negation, ours": ours[metric]["negation"]}
-    keeping = {edit: found.pop(edit) for edit in SINGLE[:3]}
-    return {**keeping, "synonym": own.pop("synonym"), **found, **own}
+    keeping = {edit: drops.pop(edit) for edit in SINGLE[:3]}
+    return {**keeping, "synonym": own.pop("synonym"), **drops, **own}
 
 
 def single_table(wmt: Drops, ours: Drops) -> str:
@@ -107,8 +107,8 @@ def steps_table(wmt: Drops) -> str:
 
 def meaning_table(wmt: Drops, ours: Drops) -> str:
     head = ["metric", "negation over synonym", "negation over filler", "number over filler", "AUC"]
-    found = {metric: meanings(wmt[metric], ours[metric]) for metric in wmt}
-    return table(head, [[metric, *(f"{x:.2f}" for x in row)] for metric, row in found.items()])
+    tests = {metric: meanings(wmt[metric], ours[metric]) for metric in wmt}
+    return table(head, [[metric, *(f"{x:.2f}" for x in row)] for metric, row in tests.items()])
 
 
 def meanings(wmt: Mapping[str, Array], ours: Mapping[str, Array]) -> tuple[float, ...]:
@@ -116,14 +116,14 @@ def meanings(wmt: Mapping[str, Array], ours: Mapping[str, Array]) -> tuple[float
     changing = np.concatenate([wmt["number"], wmt["negation"], ours["negation"]])
     keeping = np.concatenate([*(wmt[edit] for edit in SINGLE[:3]), ours["synonym"]])
     return (
-        dearer(ours["negation"], ours["synonym"]),
-        dearer(wmt["negation"], wmt["filler"]),
-        dearer(wmt["number"], wmt["filler"]),
+        share_costlier(ours["negation"], ours["synonym"]),
+        share_costlier(wmt["negation"], wmt["filler"]),
+        share_costlier(wmt["number"], wmt["filler"]),
         auc(changing, keeping),
     )
 
 
-def dearer(one: Array, other: Array) -> float:
+def share_costlier(one: Array, other: Array) -> float:
     """The share of sentences for which one edit costs more than the other, ties counting half."""
     both = (one - other)[np.isfinite(one - other)].round(9)
     return float((np.sign(both) + 1).mean() / 2)
@@ -205,22 +205,22 @@ def meaning(wmt: Drops, ours: Drops) -> Iterator[str]:
     tests = {metric: meanings(wmt[metric], ours[metric]) for metric in wmt}
     seen = [tests[m][1] for m in CONTEXTUAL]
     dull = [tests[m][1] for m in (*STATIC, *LEXICAL)]
-    dear = [_mean(wmt[m]["negation"]) / _mean(wmt[m]["filler"]) for m in CONTEXTUAL]
+    ratios = [_mean(wmt[m]["negation"]) / _mean(wmt[m]["filler"]) for m in CONTEXTUAL]
     number = [tests[m][2] for m in (*CONTEXTUAL, *STATIC)]
     first, second, third = sorted(tests, key=lambda m: -tests[m][3])[:3]
     yield claim(
         f'Contextual metrics notice "not", a little: it costs more than an idle word in its place'
-        f" in {min(seen):.0%} to {max(seen):.0%} of sentences, but only {min(dear):.1f} to"
-        f" {max(dear):.1f} times as much. Static vectors and strings do not ({min(dull):.0%} to"
-        f" {max(dull):.0%}): `wrd-score` and `std` make a negation dearer than a synonym, and an"
-        f" idle word dearer still.",
+        f" in {min(seen):.0%} to {max(seen):.0%} of sentences, but only {min(ratios):.1f} to"
+        f" {max(ratios):.1f} times as much. Static vectors and strings do not ({min(dull):.0%} to"
+        f" {max(dull):.0%}): `wrd-score` and `std` make a negation more expensive than a synonym,"
+        f" and an idle word more so.",
         min(seen) > 0.6
-        and max(dear) < 1.65
+        and max(ratios) < 1.65
         and max(dull) < 0.55
         and min(tests["wrd-score"][0], tests["std"][0]) > 0.9,
     )
     yield claim(
-        f"A changed number is cheaper than an idle word for every metric of vectors (it is dearer"
+        f"A changed number is cheaper than an idle word for every metric of vectors (it costs more"
         f" in {min(number):.0%} to {max(number):.0%} of sentences): where numbers matter, check"
         f" them apart.",
         max(number) < 0.5,
@@ -235,7 +235,7 @@ def meaning(wmt: Drops, ours: Drops) -> Iterator[str]:
 
 
 def _largest(wmt: Drops, ours: Drops, metrics: list[str]) -> float:
-    """The dearest single edit, our own negations aside."""
+    """The most expensive single edit, our own negations aside."""
     several = [list(every_single(wmt, ours, metric).values())[:-1] for metric in metrics]
     return max(_mean(costs) for row in several for costs in row)
 

@@ -65,8 +65,8 @@ def _words(explanation: Explanation) -> Explanation:
 
 def _own(side: Side) -> Array:
     """The units that are in the text, in its order."""
-    found = np.flatnonzero(side.spans[:, 0] >= 0)
-    return found[np.argsort(side.spans[found, 0], kind="stable")]
+    units = np.flatnonzero(side.spans[:, 0] >= 0)
+    return units[np.argsort(side.spans[units, 0], kind="stable")]
 
 
 def _only(side: Side, units: Array) -> Side:

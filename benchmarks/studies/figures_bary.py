@@ -1,4 +1,4 @@
-"""BaryScore's pictures: what a barycentre of measures is, and what it makes of layers."""
+"""BaryScore's pictures: what a barycenter of measures is, and what it makes of layers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LAYERS = (2, 3, 4, 5, 6)
 
 
 def interpolation() -> str:
-    """From one measure to another by way of their mixtures, and by way of their barycentres."""
+    """From one measure to another by way of their mixtures, and by way of their barycenters."""
     ring, star = _ring(), _star()
 
     def draw(axes: Axes) -> None:
@@ -46,12 +46,12 @@ def interpolation() -> str:
         axes.set_axis_off()
         axes.set_xlim(-4.2, 2.6 * STEPS + 1.2)
 
-    label = "Between two measures: their mixtures, and their Wasserstein barycentres"
+    label = "Between two measures: their mixtures, and their Wasserstein barycenters"
     return standing_alone(picture(label, 7.4, 2.9, draw))
 
 
 def layers() -> str:
-    """The layers of two texts, their barycentres, and what moves between these."""
+    """The layers of two texts, their barycenters, and what moves between these."""
     cloud = all_tokens(find(EMBEDDED).encode([HYP, REF], LAYERS))
     clouds = [_of(cloud, text) for text in (0, 1)]
     centres = [freight.barycenter(points.swapaxes(0, 1)).points for points in clouds]
@@ -74,7 +74,7 @@ def layers() -> str:
         axes.set_axis_off()
         axes.legend(frameon=False, fontsize=8, labelcolor=MUTED, loc="best")
 
-    label = f"Five layers of “{HYP}” and “{REF}”, their barycentres, and what moves between these"
+    label = f"Five layers of “{HYP}” and “{REF}”, their barycenters, and what moves between these"
     return standing_alone(picture(label, 7.0, 5.0, draw))
 
 

@@ -1,4 +1,4 @@
-"""Why transport alone can mislead: one unit a side, ever dearer to move."""
+"""Why transport alone can mislead: one unit a side, ever more expensive to move."""
 
 from __future__ import annotations
 

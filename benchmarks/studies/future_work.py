@@ -3,7 +3,7 @@
     python benchmarks/studies/future_work.py [--rows 100] [--threads 1] [--resamples 300] [--seed 0]
 
 Options of WRDScore and STD on so many rows of each language pair of WMT15 to English in
-$FREIGHT_DATA (by default ../shared), and barycentres as features that tell people's sentences from
+$FREIGHT_DATA (by default ../shared), and barycenters as features that tell people's sentences from
 machines'.
 """
 
@@ -58,10 +58,10 @@ FEATURES: dict[str, tuple[str, dict[str, Any], str]] = {
         "mean",
     ),
     "five layers, deviation": ("emd", {"layer": "-5:", "pooling": "unit-mean"}, "deviation"),
-    "barycentre, mean": ("bary-score", {}, "mean"),
-    "barycentre, deviation": ("bary-score", {}, "deviation"),
+    "barycenter, mean": ("bary-score", {}, "mean"),
+    "barycenter, deviation": ("bary-score", {}, "deviation"),
     "five layers, power means": ("emd", {"layer": "-5:", "pooling": "unit-mean"}, "power-means"),
-    "barycentre, power means": ("bary-score", {}, "power-means"),
+    "barycenter, power means": ("bary-score", {}, "power-means"),
 }
 
 
@@ -113,10 +113,10 @@ def table(judged: Judgements, scores: dict[str, Array], resamples: int) -> str:
             judged, every, "segment", "pearson", judged.criterion(), StatisticOptions(resamples)
         )
         assert asked is not None
-        found = asked.interval(values)
+        interval = asked.interval(values)
         p_values = None if values is first else asked.p_values(np.array([values, first]))
         p = "" if p_values is None else f"{p_values[0, 1]:.3f}"
-        shown = " ".join(f"{100 * x:.1f}" for x in (found.value, found.low, found.high))
+        shown = " ".join(f"{100 * x:.1f}" for x in (interval.value, interval.low, interval.high))
         lines.append("| {} | {} ({} to {}) | {} |".format(name, *shown.split(), p))
     return "\n".join(lines) + "\n"
 
@@ -140,8 +140,8 @@ def told_apart(judged: Judgements, memories: SharedEncodings, seed: int) -> str:
         scorer = memories.wrap(freight.load(metric, **settings))
         made = freight.features(scorer, texts, pool)
         right = np.zeros(len(human), bool)
-        for part, found in _predicted(made, human, fold):
-            right[part] = found == human[part]
+        for part, predicted in _predicted(made, human, fold):
+            right[part] = predicted == human[part]
         p = "" if first is None else f"{_sign_test(right, first):.3f}"
         first = right if first is None else first
         lines.append(f"| {name} | {made.shape[1]} | {right.mean():.1%} | {p} |")
@@ -159,7 +159,7 @@ def _predicted(rows: Array, human: Array, fold: Array) -> Iterator[tuple[Array, 
 
 
 def _logistic(rows: Array, target: Array) -> Array:
-    """Weights of a logistic regression, those of all features together priced by their square."""
+    """Weights of a logistic regression, penalised by the sum of their squares."""
 
     def loss(weights: Array) -> tuple[float, Array]:
         seen = rows @ weights
@@ -168,8 +168,8 @@ def _logistic(rows: Array, target: Array) -> Array:
         price = 0.01 * rows.shape[1]
         return float(value.sum() + price * weights @ weights / 2), slope + price * weights
 
-    found: Array = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B").x
-    return found
+    solution: Array = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B").x
+    return solution
 
 
 def _sign_test(one: Array, other: Array) -> float:

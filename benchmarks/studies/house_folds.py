@@ -1,4 +1,4 @@
-"""What the house metric is worth on a language pair that had no say in its settings, as a table.
+"""What the default metric is worth on a language pair that had no say in its settings, as a table.
 
     python benchmarks/studies/house_folds.py [--encoder FOLDER ...] [--rows 6000] [--threads 1]
 
@@ -86,7 +86,7 @@ def judged(rows: int) -> Iterator[Judgements]:
 def tried(name: str, device: str | None, sets: Sequence[Judgements]) -> Tried:
     """Every setting on every set, and on those of WMT15 by Kendall's tau as well."""
     encoder = freight.encoder(name, **({"device": device} if device else {}))
-    found: Tried = {}
+    results: Tried = {}
     for one in sets:
         started, memories = time.perf_counter(), SharedEncodings()
 
@@ -101,9 +101,9 @@ def tried(name: str, device: str | None, sets: Sequence[Judgements]) -> Tried:
             bench.prepare(make({}), None)
             trials = TrialRunner(make, [bench])
             label = one.name.replace(TOLD, KENDALL) if which.statistic == "kendall" else one.name
-            found[label] = [trials.run(settings, [one.name]).value for settings in GRID]
+            results[label] = [trials.run(settings, [one.name]).value for settings in GRID]
         print(f"{encoder.identity}: {one.name}, {time.perf_counter() - started:.0f} s", flush=True)
-    return found
+    return results
 
 
 def question(one: Judgements) -> TuningObjective:

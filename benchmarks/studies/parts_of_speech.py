@@ -54,8 +54,8 @@ def main() -> None:
 def parts_of_speech(text: Any) -> Any:
     """What the tagger says of each word, as universal parts of speech."""
     words = [word for word in text if not word.is_space]
-    found = _tagger().tag_sent([word.text for word in words]) if words else []
-    for word, (_, _, tag) in zip(words, found, strict=True):
+    tagged = _tagger().tag_sent([word.text for word in words]) if words else []
+    for word, (_, _, tag) in zip(words, tagged, strict=True):
         known = (PARTS[tag[:k]] for k in (3, 2) if tag[:k] in PARTS)
         word.pos_ = next(known, "X")
     return text

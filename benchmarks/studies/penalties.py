@@ -25,7 +25,7 @@ from freight.data.judgement_files import read_judgements
 from freight.data.judgements import Judgements
 from freight.judge.correlation import pearson
 from freight.transport.types import Array
-from penalties_page import COLUMNS, PENALTIES, Found, written_page
+from penalties_page import COLUMNS, PENALTIES, Measurement, written_page
 
 DATA = Path(os.environ.get("FREIGHT_DATA", "../shared"))
 OUTPUT = Path(__file__).parents[2] / "docs/studies"
@@ -50,11 +50,11 @@ def main() -> None:
     judged = sampled(arguments.rows, arguments.seed)
     english = judged.only([pair.endswith("-en") for pair in judged.lang_pairs])
     memories = SharedEncodings()
-    found = studies(english, "en", list(CHOICES), memories)
+    results = studies(english, "en", list(CHOICES), memories)
     for part in judged.split():
-        found += studies(part, part.lang_pairs[0], BY_PAIR, memories)
+        results += studies(part, part.lang_pairs[0], BY_PAIR, memories)
     OUTPUT.mkdir(parents=True, exist_ok=True)
-    for name, content in written_page(found).items():
+    for name, content in written_page(results).items():
         (OUTPUT / name).write_text(content, encoding="utf-8")
 
 
@@ -70,34 +70,36 @@ def sampled(rows: int, seed: int) -> Judgements:
 
 def studies(
     judged: Judgements, rows: str, names: Sequence[str], memories: SharedEncodings
-) -> list[Found]:
+) -> list[Measurement]:
     """Costs and agreement with people under every penalty."""
     rehearsal = SweepCache(zip(judged.hyps, judged.refs, strict=True))
     rehearsal.encode([lazy(name, 1.0, memories) for name in names])
-    found = []
+    results = []
     for name in names:
         scores = [rehearsal.score(lazy(name, p, memories)) for p in PENALTIES.tolist()]
         curves = {
             column: np.array([agreement(-one[column], judged) for one in scores])
             for column in COLUMNS
         }
-        found.append(Found(name, rows, *levels(lazy(name, 1.0, memories), judged), curves))
-    return found
+        results.append(Measurement(name, rows, *levels(lazy(name, 1.0, memories), judged), curves))
+    return results
 
 
 def lazy(name: str, penalty: float, memories: SharedEncodings) -> Metric:
     """Lazy-EMD of this choice with one penalty for both sides."""
     metric = freight.load("lazy-emd", hyp=penalty, ref=penalty, **CHOICES[name])
-    found = memories.wrap(metric)
-    assert isinstance(found, Metric)
-    return found
+    wrapped = memories.wrap(metric)
+    assert isinstance(wrapped, Metric)
+    return wrapped
 
 
 def agreement(scores: Array, judged: Judgements) -> float:
     """Pearson x 100 with people, the mean over language pairs."""
     human, pairs = judged.human[judged.criterion()], np.array(judged.lang_pairs)
-    found = [pearson(scores[pairs == pair], human[pairs == pair]) for pair in np.unique(pairs)]
-    return 100 * float(np.mean(found))
+    correlations = [
+        pearson(scores[pairs == pair], human[pairs == pair]) for pair in np.unique(pairs)
+    ]
+    return 100 * float(np.mean(correlations))
 
 
 def levels(metric: Metric, judged: Judgements) -> tuple[float, float]:

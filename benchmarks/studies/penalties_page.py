@@ -27,10 +27,10 @@ INTRODUCTION = """# Where Lazy-EMD's best penalties come from
 
 The paper has one pair of penalties for English, another for Chinese, a third for other languages,
 and ours change with the encoder. Why? If one encoder's costs were those of another times a factor,
-the best penalties would be too: with costs, penalties and blur all s times as large the plan is the
-same. So the guess is that penalties follow the *spread* of the costs: how much dearer it is to move
-a token to an unrelated one (median over pairs of texts that have nothing to do with each other)
-than to its nearest neighbour in the text it is compared with (median over both sides).
+the best penalties would be too: with costs, penalties and ε all s times as large the plan is the
+same. So the guess is that penalties follow the *spread* of the costs: how much more it costs to
+move a token to an unrelated one (median over pairs of texts that have nothing to do with each
+other) than to its nearest neighbour in the text it is compared with (median over both sides).
 
 `python benchmarks/studies/penalties.py` makes this page: 150 rows of each language pair of WMT15,
 Pearson ×100 with people (the mean over pairs), one penalty λ for both sides, from 1/128 to 16 in
@@ -55,7 +55,7 @@ is and scaled by the pair's spread. The English pairs show how far λ* wanders o
 """
 
 
-class Found(NamedTuple):
+class Measurement(NamedTuple):
     """What was measured of one encoder on some rows; curves are over the penalties."""
 
     name: str
@@ -66,7 +66,7 @@ class Found(NamedTuple):
 
     @property
     def spread(self) -> float:
-        """How much dearer unrelated units are than matched ones."""
+        """How much more it costs to move to unrelated units than to matched ones."""
         return self.unrelated - self.matched
 
     def at(self, column: str, penalty: Array | float) -> Array:
@@ -95,27 +95,27 @@ class Best(NamedTuple):
     high: float
 
 
-def written_page(found: Sequence[Found]) -> dict[str, str]:
+def written_page(results: Sequence[Measurement]) -> dict[str, str]:
     """The files by name."""
     parts = [
         INTRODUCTION,
         "## Verdict\n",
-        verdict(found) + "\n",
+        verdict(results) + "\n",
         MEASURED,
-        measured_table(found) + "\n",
+        measured_table(results) + "\n",
         CARRIED,
-        carried_table(found) + "\n",
+        carried_table(results) + "\n",
         PAIRS,
-        pairs_table(found),
+        pairs_table(results),
     ]
-    return {"penalties.md": "\n".join(parts) + "\n", "penalties.svg": drawing(found)}
+    return {"penalties.md": "\n".join(parts) + "\n", "penalties.svg": drawing(results)}
 
 
-def measured_table(found: Sequence[Found]) -> str:
+def measured_table(results: Sequence[Measurement]) -> str:
     head = ["encoder and layer", "matched", "unrelated", "spread"]
     head += [f"{column}: {what}" for column in COLUMNS for what in ("λ* (as good)", "r")]
     rows = []
-    for one in english(found):
+    for one in english(results):
         row = [one.name, *(f"{x:.2f}" for x in (one.matched, one.unrelated, one.spread))]
         for column in COLUMNS:
             best = one.best(column)
@@ -124,8 +124,8 @@ def measured_table(found: Sequence[Found]) -> str:
     return table(head, rows)
 
 
-def carried_table(found: Sequence[Found]) -> str:
-    several = english(found)
+def carried_table(results: Sequence[Measurement]) -> str:
+    several = english(results)
     head = ["encoder and layer", *(f"{c}: {w}" for c in COLUMNS for w in ("one λ", "one k"))]
     losses = [carried(several, c, scaled)[1] for c in COLUMNS for scaled in (False, True)]
     rows = [[one.name, *(f"{x[k]:.1f}" for x in losses)] for k, one in enumerate(several)]
@@ -134,59 +134,59 @@ def carried_table(found: Sequence[Found]) -> str:
     return table(head, rows)
 
 
-def pairs_table(found: Sequence[Found]) -> str:
+def pairs_table(results: Sequence[Measurement]) -> str:
     head = ["encoder and layer", "pair", "spread"]
     head += [f"{c}: {w}" for c in COLUMNS for w in ("λ* (as good)", "lost", "lost, scaled")]
     rows = []
-    for one in found:
+    for one in results:
         if one.rows != "en":
             row = [one.name, one.rows, f"{one.spread:.2f}"]
             for column in COLUMNS:
                 best = one.best(column)
                 row += [f"{_brief(best.penalty)} ({_range(best)})"]
-                row += [f"{x:.1f}" for x in borrowed(found, one, column)]
+                row += [f"{x:.1f}" for x in borrowed(results, one, column)]
             rows.append(row)
     return table(head, rows)
 
 
-def borrowed(found: Sequence[Found], one: Found, column: str) -> tuple[float, float]:
+def borrowed(results: Sequence[Measurement], one: Measurement, column: str) -> tuple[float, float]:
     """What rows lose with the best penalty of its encoder into English: as it is, and scaled."""
-    whole = next(other for other in english(found) if other.name == one.name)
+    whole = next(other for other in english(results) if other.name == one.name)
     penalty = whole.best(column).penalty
     values = one.at(column, np.array([penalty, penalty * one.spread / whole.spread]))
     plain, scaled = np.maximum(one.best(column).value - values, 0.0)
     return float(plain), float(scaled)
 
 
-def english(found: Sequence[Found]) -> list[Found]:
+def english(results: Sequence[Measurement]) -> list[Measurement]:
     """What was measured on all pairs into English."""
-    return [one for one in found if one.rows == "en"]
+    return [one for one in results if one.rows == "en"]
 
 
-def carried(found: Sequence[Found], column: str, scaled: bool) -> tuple[Array, Array]:
+def carried(results: Sequence[Measurement], column: str, scaled: bool) -> tuple[Array, Array]:
     """For each encoder the factor that suits the others best, and what it loses by that.
 
     The factor is the penalty itself, or the penalty in units of the encoder's spread.
     """
-    unit = np.array([one.spread if scaled else 1.0 for one in found])
+    unit = np.array([one.spread if scaled else 1.0 for one in results])
     factors = FINE / unit.mean()
     lost = np.stack(
         [
             one.best(column).value - one.at(column, factors * size)
-            for one, size in zip(found, unit, strict=True)
+            for one, size in zip(results, unit, strict=True)
         ]
     )
     others = lost.sum(axis=0) - lost
     chosen = others.argmin(axis=1)
-    return factors[chosen], lost[np.arange(len(found)), chosen]
+    return factors[chosen], lost[np.arange(len(results)), chosen]
 
 
-def drawing(found: Sequence[Found]) -> str:
+def drawing(results: Sequence[Measurement]) -> str:
     """The best penalty against the spread, with the range that is as good."""
 
     def draw(axes: Axes) -> None:
         for column, colour, shift in zip(COLUMNS, (ACCENT, WARN), (0.99, 1.01), strict=True):
-            for one in [one for one in found if one.rows in ("en", "en-ru")]:
+            for one in [one for one in results if one.rows in ("en", "en-ru")]:
                 best, place = one.best(column), one.spread * shift
                 filled = colour if one.rows == "en" else "none"
                 axes.vlines(place, best.low, best.high, color=colour, linewidth=2.2, alpha=0.35)
@@ -203,21 +203,21 @@ def drawing(found: Sequence[Found]) -> str:
     return standing_alone(picture("Best penalty against the spread of the costs", 5, 3.6, draw))
 
 
-def verdict(found: Sequence[Found]) -> str:
+def verdict(results: Sequence[Measurement]) -> str:
     """A few sentences, each of them checked."""
-    return bullets((*over_encoders(english(found)), *over_languages(found)))
+    return bullets((*over_encoders(english(results)), *over_languages(results)))
 
 
-def over_encoders(found: Sequence[Found]) -> Iterator[str]:
-    spread = np.array([one.spread for one in found])
-    best = {c: np.array([one.best(c).penalty for one in found]) for c in COLUMNS}
+def over_encoders(results: Sequence[Measurement]) -> Iterator[str]:
+    spread = np.array([one.spread for one in results])
+    best = {c: np.array([one.best(c).penalty for one in results]) for c in COLUMNS}
     slope = [float(np.polyfit(np.log(spread), np.log(best[c]), 1)[0]) for c in COLUMNS]
     link = [_link(spread, best[c]) for c in COLUMNS]
     middle = np.argsort(spread)[1:-1]
     inner = [_link(spread[middle], best[c][middle]) for c in COLUMNS]
     k = [float(np.median(best[c] / spread)) for c in COLUMNS]
-    one, many = (np.array([carried(found, c, s)[1] for c in COLUMNS]) for s in (False, True))
-    paper = [np.median([x.best(c).value - x.at(c, PAPER) for x in found]) for c in COLUMNS]
+    one, many = (np.array([carried(results, c, s)[1] for c in COLUMNS]) for s in (False, True))
+    paper = [np.median([x.best(c).value - x.at(c, PAPER) for x in results]) for c in COLUMNS]
     yield claim(
         f"Between encoders there is little to explain, and the guess is not refuted: over spreads"
         f" of {spread.min():.2f} to {spread.max():.2f}, log λ* goes with the log of the spread by a"
@@ -228,8 +228,8 @@ def over_encoders(found: Sequence[Found]) -> Iterator[str]:
         all(0.7 < x < 1.4 for x in slope)
         and min(link) > 0.5
         and all(0 < part < min(whole, 0.6) for part, whole in zip(inner, link, strict=True))
-        and found[int(spread.argmin())].name == "e5-small 12"
-        and found[int(spread.argmax())].name == "distilled words",
+        and results[int(spread.argmin())].name == "e5-small 12"
+        and results[int(spread.argmax())].name == "distilled words",
     )
     yield claim(
         f"It hardly matters: one λ for all loses {one.mean():.2f} on average and {one.max():.1f} at"
@@ -245,15 +245,15 @@ def over_encoders(found: Sequence[Found]) -> Iterator[str]:
     )
 
 
-def over_languages(found: Sequence[Found]) -> Iterator[str]:
-    pairs = [one for one in found if one.rows != "en"]
-    lost = {(x.name, x.rows): [borrowed(found, x, c) for c in COLUMNS] for x in pairs}
+def over_languages(results: Sequence[Measurement]) -> Iterator[str]:
+    pairs = [one for one in results if one.rows != "en"]
+    lost = {(x.name, x.rows): [borrowed(results, x, c) for c in COLUMNS] for x in pairs}
     near = max(max(p) for (_, rows), both in lost.items() if rows != "en-ru" for p in both)
     small, large = (lost[name, "en-ru"] for name in ("MiniLM 4", "e5-small 8"))
     russian = {x.name: x for x in pairs if x.rows == "en-ru"}
     lower = [
         one.best(c).penalty / russian[one.name].best(c).penalty
-        for one in english(found) if one.name in russian for c in COLUMNS
+        for one in english(results) if one.name in russian for c in COLUMNS
     ]  # fmt: skip
     yield claim(
         f"Between languages it does not suffice. Into Russian λ* is {min(lower):.0f} to"

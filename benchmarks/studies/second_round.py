@@ -1,4 +1,4 @@
-"""Whether a sentence vector, a term for length or a second encoder improves the house metric.
+"""Whether a sentence vector, a term for length or a second encoder improves the default metric.
 
     python benchmarks/studies/second_round.py [--encoder FOLDER ...] [--rows 3000] [--save FOLDER]
 

@@ -73,7 +73,7 @@ def leaders() -> str:
     ]
     return fill(
         f"With the embedded encoder `freight` agrees best with people in {len(own)} of "
-        f"{len(firsts)} columns of [the reproduction](reproduction.md#the-house-metric): "
+        f"{len(firsts)} columns of [the reproduction](reproduction.md#the-default-metric): "
         f"{', '.join(own)}. Another metric is first in {', '.join(others)}.",
         WIDTH,
         break_on_hyphens=False,
@@ -97,7 +97,7 @@ def standing(label: str) -> str:
     )
     return fill(
         f"With the embedded encoder it agrees better with people than {', than '.join(beside)} of "
-        f"{len(own)} columns of [the reproduction](../reproduction.md#the-house-metric), and "
+        f"{len(own)} columns of [the reproduction](../reproduction.md#the-default-metric), and "
         f"{best}.",
         WIDTH,
         break_on_hyphens=False,

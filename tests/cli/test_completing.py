@@ -75,7 +75,7 @@ def test_settings_complete_with_what_they_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "found"),
+    ("typed", "completions"),
     [
         ("score -m lazy", {"lazy-emd"}),
         ("score -m bert-score : ", {"f1", "precision", "recall"}),
@@ -92,14 +92,14 @@ def test_settings_complete_with_what_they_do() -> None:
         ("score --set std.sha", {"std.shared="}),
     ],
 )
-def test_bash_which_takes_words_apart(asked: Asked, typed: str, found: set[str]) -> None:
+def test_bash_which_takes_words_apart(asked: Asked, typed: str, completions: set[str]) -> None:
     words = ["freight", *typed.rstrip(" ").split(" ")]
     answer = asked(
         _FREIGHT_COMPLETE="complete_bash",
         COMP_WORDS="\n".join(words),
         COMP_CWORD=str(len(words) - 1),
     )
-    assert set(answer.split()) == found
+    assert set(answer.split()) == completions
 
 
 @needs_program
@@ -116,8 +116,8 @@ def test_in_bash(tmp_path: Path) -> None:
 def test_in_fish(tmp_path: Path) -> None:
     installed = "~/.config/fish/completions/freight.fish"
     script = f"source {installed}; complete -C 'freight score -m bert-score:'"
-    found = in_shell("fish", "-c", script=script, home=tmp_path)
-    names = {line.split("\t")[0] for line in found}
+    lines = in_shell("fish", "-c", script=script, home=tmp_path)
+    names = {line.split("\t")[0] for line in lines}
     assert {"bert-score:f1", "bert-score:precision", "bert-score:recall"} <= names
 
 
@@ -139,5 +139,5 @@ def test_a_key_does_not_wait_for_torch() -> None:
 
 def test_the_version_is_said_in_both_ways() -> None:
     for arguments in (["--version"], ["version"]):
-        found = CliRunner().invoke(app, arguments)
-        assert (found.exit_code, found.output) == (0, f"freight {freight.__version__}\n")
+        result = CliRunner().invoke(app, arguments)
+        assert (result.exit_code, result.output) == (0, f"freight {freight.__version__}\n")

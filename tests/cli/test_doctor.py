@@ -22,8 +22,8 @@ from freight.errors import InvalidInput
 def record() -> dict[str, Any]:
     done = CliRunner().invoke(app, ["doctor", "--json"])
     assert done.exit_code == 0, done.output
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
 
 
 @pytest.fixture(autouse=True)
@@ -31,16 +31,16 @@ def _forget() -> None:
     doctor._import_error.cache_clear()
 
 
-def examination(**found: Any) -> InstallationReport:
+def examination(**fields: Any) -> InstallationReport:
     nothing: dict[str, Any] = dict.fromkeys(("faults", "notes", "packages", "gpus", "caches"), ())
     nothing |= {"encoder": None, "trial": None, "threads": {}, "extras": {}}
     named = {"version": "1.2.3", "python": "3.11.7 in /env", "system": "Linux"}
-    return InstallationReport(**{**nothing, **named, **found})
+    return InstallationReport(**{**nothing, **named, **fields})
 
 
-def shown(found: InstallationReport, width: int = 100) -> list[str]:
+def shown(report: InstallationReport, width: int = 100) -> list[str]:
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    show_report(found, console)
+    show_report(report, console)
     printed: str = console.file.getvalue()  # type: ignore[attr-defined]
     return printed.splitlines()
 
@@ -70,8 +70,8 @@ def test_another_score_is_problem() -> None:
 
 def test_a_version_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.metadata.version", lambda name: "0.0.1")
-    found = {package.name: package.fault for package in doctor.check_packages()}
-    fault = found["scipy"]
+    faults = {package.name: package.fault for package in doctor.check_packages()}
+    fault = faults["scipy"]
     assert fault is not None
     assert fault.what.startswith("scipy 0.0.1 is installed, >=")
     assert fault.cure.startswith("pip install --upgrade 'scipy>=")
@@ -121,8 +121,8 @@ def test_whatever_fails_is_noted() -> None:
 def test_caches_are_counted(tmp_path: Path) -> None:
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels/one").write_bytes(bytes(100))
-    found = doctor.check_cache("kernels", tmp_path)
-    assert (found.bytes, found.files, found.fault) == (100, 1, None)
+    cache = doctor.check_cache("kernels", tmp_path)
+    assert (cache.bytes, cache.files, cache.fault) == (100, 1, None)
     absent = doctor.check_cache("vectors", tmp_path / "not/yet")
     assert (absent.bytes, absent.files, absent.writable) == (0, 0, True)
     refused = doctor.CacheFolder("vectors", "/read-only", 0, 0, False).fault

@@ -18,9 +18,9 @@ HYP, REF = "The boy in a coat.", "The young man in a slicker."
 
 
 def run(*arguments: str) -> str:
-    found = CliRunner().invoke(app, ["explain", *arguments, "--encoder", "hashed"])
-    assert found.exit_code == 0, found.output
-    return found.stdout
+    result = CliRunner().invoke(app, ["explain", *arguments, "--encoder", "hashed"])
+    assert result.exit_code == 0, result.output
+    return result.stdout
 
 
 def drawn(
@@ -128,14 +128,14 @@ def test_written_to_a_file(tmp_path: Path) -> None:
 
 
 def test_a_page_needs_its_extra(tmp_path: Path, monkeypatch: Any) -> None:
-    found = freight.load("emd", encoder="hashed").explain(HYP, REF)
-    shown = found._repr_html_()
+    explanation = freight.load("emd", encoder="hashed").explain(HYP, REF)
+    shown = explanation._repr_html_()
     assert shown is not None
     assert "slicker" in shown
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert freight.load("emd", encoder="hashed").explain(HYP, REF)._repr_html_() is None
     with pytest.raises(freight.MissingPart, match=r"freight\[report\]"):
-        found.save(tmp_path / "it.html")
+        explanation.save(tmp_path / "it.html")
 
 
 @pytest.mark.parametrize(

@@ -77,9 +77,9 @@ def test_every_form_of_input_gives_the_same_shards(
     assert run(monkeypatch, "score", *_write(given, "jsonl"), "-o", "plain/", *SCORING) == 0
     (folder / "out/shard-00001.parquet").unlink()
     assert run(monkeypatch, "score", *inputs, "-o", "out", "--resume", *SCORING) == 0
-    found, expected = content(folder / "out"), content(folder / "plain")
+    files, expected = content(folder / "out"), content(folder / "plain")
     for name in ("summary.json", "fitted.json", *(f"shard-0000{k}.parquet" for k in range(3))):
-        assert found[name] == expected[name]
+        assert files[name] == expected[name]
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv", "tsv", "parquet"])
@@ -121,9 +121,9 @@ def test_systems_are_told_apart(way: str, folder: Path, monkeypatch: pytest.Monk
     arguments = [part for part in SCORING if part not in ("--shard", "10")]
     assert run(monkeypatch, "score", *inputs, "-o", "whole.parquet", *arguments) == 0
     shards = sorted((folder / "out").glob("shard-*"))
-    found = pyarrow.concat_tables([pyarrow.parquet.read_table(shard) for shard in shards])
-    assert found.equals(pyarrow.parquet.read_table("whole.parquet"))
-    assert found.column_names[:2] == ["segment", "system"]
+    table = pyarrow.concat_tables([pyarrow.parquet.read_table(shard) for shard in shards])
+    assert table.equals(pyarrow.parquet.read_table("whole.parquet"))
+    assert table.column_names[:2] == ["segment", "system"]
 
 
 def test_json_is_the_summary(

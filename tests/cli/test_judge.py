@@ -43,19 +43,19 @@ def test_json_says_what_python_says(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(monkeypatch, "judged.jsonl", *METRICS, "--json", "-o", "study.json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found == json.loads((folder / "study.json").read_text())
+    study = json.loads(capsys.readouterr().out)
+    assert study == json.loads((folder / "study.json").read_text())
     judged = freight.read_judgements("judged.jsonl")
-    assert found["metrics"] == ["chrf", "bert-score:f1", "bert-score:recall"]
-    assert (found["level"], found["statistic"], found["average"]) == ("segment", "pearson", {})
+    assert study["metrics"] == ["chrf", "bert-score:f1", "bert-score:recall"]
+    assert (study["level"], study["statistic"], study["average"]) == ("segment", "pearson", {})
     scores = freight.load("bert-score", encoder="hashed").score(judged.hyps, judged.refs)
-    assert found["sets"][0]["scores"]["bert-score:recall"] == pytest.approx(scores["recall"])
+    assert study["sets"][0]["scores"]["bert-score:recall"] == pytest.approx(scores["recall"])
     r = np.corrcoef(scores["recall"], judged.human["adequacy"])[0, 1]
-    agreement = found["agreements"][2]
+    agreement = study["agreements"][2]
     assert agreement["value"] == pytest.approx(r)
     assert agreement["low"] <= r <= agreement["high"]
     assert (agreement["human"], agreement["rows"]) == ("adequacy", 20)
-    assert found["significance"][0]["p"][0][0] is None
+    assert study["significance"][0]["p"][0][0] is None
 
 
 def test_the_table_and_the_cache(
@@ -100,17 +100,17 @@ def test_rows_and_sets_can_be_chosen(
 ) -> None:
     arguments = ["judged.jsonl", "alone.csv", "-m", "rouge-1", "--json"]
     assert run(monkeypatch, *arguments) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [one["name"] for one in found["sets"]] == ["judged", "alone"]
-    assert found["average"]["rouge-1"] == pytest.approx(
-        np.mean([agreement["value"] for agreement in found["agreements"]])
+    study = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in study["sets"]] == ["judged", "alone"]
+    assert study["average"]["rouge-1"] == pytest.approx(
+        np.mean([agreement["value"] for agreement in study["agreements"]])
     )
     where = ["--where", "system=amber", "--statistic", "mae", "--scale", "0:100"]
     assert run(monkeypatch, "judged.jsonl", "-m", "rouge-1", "--json", *where) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["sets"][0]["rows"] == 5
-    assert "only rows where system is amber" in found["notes"]
-    assert any("from [0, 100] to [0, 1]" in note for note in found["notes"])
+    study = json.loads(capsys.readouterr().out)
+    assert study["sets"][0]["rows"] == 5
+    assert "only rows where system is amber" in study["notes"]
+    assert any("from [0, 100] to [0, 1]" in note for note in study["notes"])
 
 
 MISTAKES = {

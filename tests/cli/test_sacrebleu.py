@@ -59,8 +59,8 @@ def test_scores_and_intervals_are_those_of_sacrebleu(
 ) -> None:
     given = "ref.txt", "-i", "systems/best.txt", "-m", "bleu", "chrf", "-ci", "-f", "json"
     assert score(monkeypatch, *given, "-w", "6", "--confidence-n", "2000") == 0
-    found = json.loads(capsys.readouterr().out)
-    for record, own in zip(found, (BLEU(), CHRF()), strict=True):
+    records = json.loads(capsys.readouterr().out)
+    for record, own in zip(records, (BLEU(), CHRF()), strict=True):
         theirs = own.corpus_score(HYPS, [REFS], n_bootstrap=2000)
         assert record["score"] == pytest.approx(theirs.score, abs=1e-5)
         # another seed draws other segments: 2,000 draws leave the mean and the interval this close
@@ -79,14 +79,14 @@ def test_paired_tests_are_those_of_sacrebleu_but_for_its_small_p_values(
         )
         arguments = "ref.txt", "-i", "systems", "-m", "chrf", f"--paired-{test}", "-f", "json"
         assert score(monkeypatch, *arguments, f"-p{test}n", str(trials)) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert [record["system"] for record in found] == ["best", "worse"]
-        assert "p_value" not in found[0]
-        for record, own in zip(found, theirs, strict=True):
+        records = json.loads(capsys.readouterr().out)
+        assert [record["system"] for record in records] == ["best", "worse"]
+        assert "p_value" not in records[0]
+        for record, own in zip(records, theirs, strict=True):
             assert record["score"] == pytest.approx(own.score, abs=1e-4)
         # theirs of the bootstrap is about that of a one-sided test
         expected = theirs[1].p_value if test == "ar" else 2 * theirs[1].p_value
-        assert found[1]["p_value"] == pytest.approx(expected, abs=0.04)
+        assert records[1]["p_value"] == pytest.approx(expected, abs=0.04)
         same = "ref.txt", "-i", "systems/best.txt", "copy.txt", *arguments[3:]
         (folder / "copy.txt").write_text("\n".join(HYPS) + "\n")
         assert score(monkeypatch, *same, f"-p{test}n", "100") == 0
@@ -136,8 +136,8 @@ def test_tables_for_people_say_what_was_asked_for(
     assert "95 % interval" in shown
     assert "system" not in shown
     assert score(monkeypatch, *systems, "--json", "--confidence", "--confidence-n", "50") == 0
-    found = json.loads(capsys.readouterr().out)["confidence"]
-    assert [record["system"] for record in found] == ["best", "worse"]
+    records = json.loads(capsys.readouterr().out)["confidence"]
+    assert [record["system"] for record in records] == ["best", "worse"]
 
 
 MISTAKES = {
@@ -172,15 +172,17 @@ def test_the_layout_of_mt_metrics_eval(folder: Path, monkeypatch: pytest.MonkeyP
     metrics = "-m", "chrf", "emd", "--encoder", "hashed"
     arguments = "en-de.refA.txt", "-i", "systems", *metrics, "-l", "en-de", "-o", "out"
     assert score(monkeypatch, *arguments, "-f", "mtme") == 0
-    found = folder / "out/metric-scores/en-de"
-    assert sorted(path.name for path in found.iterdir()) == [
+    directory = folder / "out/metric-scores/en-de"
+    assert sorted(path.name for path in directory.iterdir()) == [
         "chrf-refA.seg.score", "chrf-refA.sys.score", "emd-refA.seg.score", "emd-refA.sys.score",
     ]  # fmt: skip
-    rows = [line.split() for line in (found / "emd-refA.seg.score").read_text().splitlines()]
+    rows = [line.split() for line in (directory / "emd-refA.seg.score").read_text().splitlines()]
     assert [row[0] for row in rows] == ["best"] * len(REFS) + ["worse"] * len(REFS)
     distances = freight.load("emd", encoder="hashed").score(HYPS, REFS)["transport"]
     assert [float(row[1]) for row in rows[: len(REFS)]] == pytest.approx((-distances).tolist())
-    whole = dict(line.split() for line in (found / "chrf-refA.sys.score").read_text().splitlines())
+    whole = dict(
+        line.split() for line in (directory / "chrf-refA.sys.score").read_text().splitlines()
+    )
     corpus = freight.load("chrf").score(WORSE, REFS).system["score"]
     assert float(whole["worse"]) == pytest.approx(corpus)
 

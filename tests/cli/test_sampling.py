@@ -70,9 +70,9 @@ def test_there_and_back(
     assert "Krippendorff's alpha" in shown
     assert "over 19 texts that all have rated" in shown
     assert "rater3 has not rated row 5" in shown
-    found = read_judgements(folder / "rated.jsonl")
-    assert found.hyps == hyps
-    assert found.human["score"][4] == (4 + 8) / 2
+    judged = read_judgements(folder / "rated.jsonl")
+    assert judged.hyps == hyps
+    assert judged.human["score"][4] == (4 + 8) / 2
     first = json.loads((folder / "rated.jsonl").read_text().splitlines()[1])
     assert first["raters"] == {"rater1": 1, "rater2": 2, "rater3": 1}
 

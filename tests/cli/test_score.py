@@ -57,8 +57,8 @@ def test_json_says_what_python_says(
     )  # fmt: skip
     assert status == 0
     whole = json.loads(capsys.readouterr().out)
-    found = whole["metrics"]
-    for record, name in zip(found, ("lazy-emd", "bert-score"), strict=True):
+    records = whole["metrics"]
+    for record, name in zip(records, ("lazy-emd", "bert-score"), strict=True):
         expected = freight.load(name, encoder="hashed").score(HYPS, REFS)
         assert record["metric"] == name
         assert record["signature"] == expected.signature
@@ -334,7 +334,7 @@ def test_settings_go_where_they_are_known(
     assert "epsilon=0.1" in bary["signature"]
 
 
-def test_idf_of_a_pipe_is_learnt_in_a_first_pass(files: Path) -> None:
+def test_idf_of_a_pipe_is_fitted_in_a_first_pass(files: Path) -> None:
     command = [sys.executable, "-c", "from freight.cli import main; main()", "score", "hyp.txt"]
     options = ["-", "-m", "yisi-1", "--encoder", "hashed", "--json"]
     texts = "\n".join(REFS).encode()
@@ -353,11 +353,11 @@ def test_a_cache_changes_no_score(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(files / "cache"))
     arguments = ["hyp.txt", "ref.txt", "--encoder", "hashed", "-m", "emd", "--json"]
-    found = []
+    outputs = []
     for extra in ([], ["--cache"], ["--cache"]):
         assert run(monkeypatch, files, "score", *arguments, *extra) == 0
-        found.append(json.loads(capsys.readouterr().out)["metrics"])
-    assert found[0] == found[1] == found[2]
+        outputs.append(json.loads(capsys.readouterr().out)["metrics"])
+    assert outputs[0] == outputs[1] == outputs[2]
     assert run(monkeypatch, files, "cache", "info") == 0
     assert "texts" in capsys.readouterr().out
 

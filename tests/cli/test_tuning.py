@@ -79,10 +79,10 @@ def test_folds_and_numbers(
     assert run(monkeypatch, folder, "tune", "lazy-emd", *arguments) == 0
     assert "best settings on the other sets" in capsys.readouterr().out
     assert run(monkeypatch, folder, "tune", "lazy-emd:objective", *arguments, "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["settings"] == {"column": "objective", "hyp": 1.6}
-    assert [trial["hyp"] for trial in found["trials"]] == [0.1, 0.4, 1.6]
-    held = [one for one in found["found"]["held_out"] if one["metric"] == "tuned lazy-emd"]
+    report = json.loads(capsys.readouterr().out)
+    assert report["settings"] == {"column": "objective", "hyp": 1.6}
+    assert [trial["hyp"] for trial in report["trials"]] == [0.1, 0.4, 1.6]
+    held = [one for one in report["found"]["held_out"] if one["metric"] == "tuned lazy-emd"]
     assert [one["set"] for one in held] == ["train cs-en", "train de-en"]
     assert [one["value"] for one in held] == pytest.approx([1, 1])
 

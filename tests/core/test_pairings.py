@@ -117,7 +117,7 @@ def test_cosines_never_leave_their_range() -> None:
     points = np.random.default_rng(0).normal(size=(400, 1, 37)).astype(np.float32)
     both = measures_of_points(list(points))
     index = np.repeat(np.arange(400), 2).reshape(-1, 2)
-    found = np.concatenate(
+    similarities = np.concatenate(
         [pairs.similarity()[:, 0, 0] for pairs in side_by_side(both, both, index)]
     )
-    assert found.max() == 1.0
+    assert similarities.max() == 1.0

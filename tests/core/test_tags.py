@@ -91,8 +91,8 @@ def test_sub_words_take_the_tag_of_their_word_and_norms_stay(pipeline: Path) -> 
     from freight.core.units import Tagged, tokens
 
     cloud = freight.encoder("hashed").encode(["a dog barks", "", "dogs"], [0, 1])
-    found = Tagged(tokens, str(pipeline), 0.4)(cloud)
-    before, after = (one.layers.norm(dim=-1).numpy() for one in (cloud, found))
+    tagged = Tagged(tokens, str(pipeline), 0.4)(cloud)
+    before, after = (one.layers.norm(dim=-1).numpy() for one in (cloud, tagged))
     np.testing.assert_allclose(before, after, rtol=1e-5)
 
 

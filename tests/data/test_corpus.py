@@ -67,9 +67,9 @@ def test_what_is_written_is_what_is_read(tmp_path: Path, ending: str, texts: lis
     with TableWriter(path, {}) as writer:
         writer.write({"hyp": texts[:3], 'the "ref"': texts[:3][::-1]})
         writer.write({"hyp": texts[3:], 'the "ref"': texts[3:][::-1]})
-    found = list(rows(path))
-    assert [row["hyp"] for row in found] == texts
-    assert [row['the "ref"'] for row in found] == texts[:3][::-1] + texts[3:][::-1]
+    records = list(rows(path))
+    assert [row["hyp"] for row in records] == texts
+    assert [row['the "ref"'] for row in records] == texts[:3][::-1] + texts[3:][::-1]
 
 
 @pytest.mark.parametrize("text", BROKEN)
@@ -102,8 +102,8 @@ def test_several_references_in_one_cell(tmp_path: Path, ending: str) -> None:
 def test_columns_by_name(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     write(path, [{"output": "a", "one": "b", "two": "c"}])
-    found = Corpus(str(path), hyp_column="output", ref_columns=["two", "one"])
-    assert list(found) == [("a", ["c", "b"])]
+    corpus = Corpus(str(path), hyp_column="output", ref_columns=["two", "one"])
+    assert list(corpus) == [("a", ["c", "b"])]
 
 
 def test_texts_and_tables_mix(tmp_path: Path) -> None:
@@ -111,9 +111,9 @@ def test_texts_and_tables_mix(tmp_path: Path) -> None:
     write(tmp_path / "ref.csv", ROWS)
     (tmp_path / "other.csv").write_text("text\nx\n\nz\n")
     refs = [str(tmp_path / "ref.csv"), str(tmp_path / "hyp.txt")]
-    found = list(Corpus(str(tmp_path / "hyp.txt"), refs))
-    assert [hyp for hyp, _ in found] == ["one", "", "two words"]
-    assert [several for _, several in found] == [
+    pairs = list(Corpus(str(tmp_path / "hyp.txt"), refs))
+    assert [hyp for hyp, _ in pairs] == ["one", "", "two words"]
+    assert [several for _, several in pairs] == [
         [row["ref"], hyp] for row, hyp in zip(ROWS, ["one", "", "two words"], strict=True)
     ]
     alone = list(Corpus(str(tmp_path / "other.csv"), [str(tmp_path / "hyp.txt")]))

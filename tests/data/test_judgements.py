@@ -40,40 +40,40 @@ def write(path: Path, rows: Rows) -> Path:
     return path
 
 
-def same(found: Judgements, expected: Judgements) -> None:
+def same(judged: Judgements, expected: Judgements) -> None:
     """Both hold the same rows, whatever their names."""
-    assert (found.hyps, found.refs, found.system_names) == (
+    assert (judged.hyps, judged.refs, judged.system_names) == (
         expected.hyps,
         expected.refs,
         expected.system_names,
     )
-    np.testing.assert_array_equal(found.segments, expected.segments)
-    np.testing.assert_array_equal(found.systems, expected.systems)
-    assert list(found.human) == list(expected.human)
-    for name, values in found.human.items():
+    np.testing.assert_array_equal(judged.segments, expected.segments)
+    np.testing.assert_array_equal(judged.systems, expected.systems)
+    assert list(judged.human) == list(expected.human)
+    for name, values in judged.human.items():
         np.testing.assert_array_equal(values, expected.human[name])
 
 
 def test_a_row_is_a_text(tmp_path: Path) -> None:
-    found = read_judgements(write(tmp_path / "set.jsonl", RATED))
-    assert found.name == "set"
-    assert len(found) == 4
-    assert found.hyps == ("a7", "b7", "a9", "da")
-    assert found.refs == (("r7",), ("r7",), ("r9",), ("d7",))
-    assert found.segments.tolist() == [0, 0, 1, 2]  # 7 in another language is another input
-    assert found.systems.tolist() == [0, 1, 0, 2]
-    assert found.system_names == ("A", "B", "A")
-    np.testing.assert_array_equal(found.human["human"], [1.5, np.nan, 3, -2])
-    assert found.preferences is None
-    assert found.notes == ("1 of 4 rows have no rating of human",)
+    judged = read_judgements(write(tmp_path / "set.jsonl", RATED))
+    assert judged.name == "set"
+    assert len(judged) == 4
+    assert judged.hyps == ("a7", "b7", "a9", "da")
+    assert judged.refs == (("r7",), ("r7",), ("r9",), ("d7",))
+    assert judged.segments.tolist() == [0, 0, 1, 2]  # 7 in another language is another input
+    assert judged.systems.tolist() == [0, 1, 0, 2]
+    assert judged.system_names == ("A", "B", "A")
+    np.testing.assert_array_equal(judged.human["human"], [1.5, np.nan, 3, -2])
+    assert judged.preferences is None
+    assert judged.notes == ("1 of 4 rows have no rating of human",)
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "jsonl.gz"])
 def test_formats_agree(tmp_path: Path, ending: str) -> None:
     expected = read_judgements(write(tmp_path / "set.jsonl", RATED))
-    found = read_judgements(write(tmp_path / f"other.{ending}", RATED))
-    assert found.name == "other"
-    same(found, expected)
+    judged = read_judgements(write(tmp_path / f"other.{ending}", RATED))
+    assert judged.name == "other"
+    same(judged, expected)
 
 
 def test_criteria_in_objects_and_in_columns(tmp_path: Path) -> None:
@@ -99,15 +99,15 @@ def test_criteria_in_objects_and_in_columns(tmp_path: Path) -> None:
 
 
 def test_selection(tmp_path: Path) -> None:
-    found = read_judgements(write(tmp_path / "set.jsonl", RATED))
-    czech, german = found.split()
+    judged = read_judgements(write(tmp_path / "set.jsonl", RATED))
+    czech, german = judged.split()
     assert (czech.name, german.name) == ("set cs-en", "set de-en")
     assert czech.system_names == ("A", "B")
     assert german.segments.tolist() == german.systems.tolist() == [0]
     assert german.human["human"].tolist() == [-2]
-    same(found.only([0, 1, 2]), czech)
-    same(found.only(np.array([True, True, True, False])), czech)
-    assert found.only([3, 0]).hyps == ("da", "a7")
+    same(judged.only([0, 1, 2]), czech)
+    same(judged.only(np.array([True, True, True, False])), czech)
+    assert judged.only([3, 0]).hyps == ("da", "a7")
     same(read_judgements(tmp_path / "set.jsonl", where={"lang_pair": "cs-en"}), czech)
     plain = [{"hyp": row["hyp"], "ref": "r", "human": k} for k, row in enumerate(RATED)]
     alone = read_judgements(write(tmp_path / "plain.jsonl", plain))
@@ -129,25 +129,25 @@ PREFERENCES: Rows = [
 
 
 def test_preferences_point_at_distinct_outputs(tmp_path: Path) -> None:
-    found = read_judgements(write(tmp_path / "darr.jsonl", PREFERENCES))
-    assert found.hyps == ("a", "b", "c", "a", "a")
-    assert found.segments.tolist() == [0, 0, 0, 1, 1]
-    assert [found.system_names[k] for k in found.systems] == ["A", "B", "C", "A", "C"]
-    assert found.preferences is not None
-    assert found.preferences.tolist() == [[0, 1], [2, 0], [3, 4]]
-    assert found.human == {}
-    assert found.notes == ("in 1 of 3 preferences the two texts are the same",)
-    less = found.only([0, 2, 3])
+    judged = read_judgements(write(tmp_path / "darr.jsonl", PREFERENCES))
+    assert judged.hyps == ("a", "b", "c", "a", "a")
+    assert judged.segments.tolist() == [0, 0, 0, 1, 1]
+    assert [judged.system_names[k] for k in judged.systems] == ["A", "B", "C", "A", "C"]
+    assert judged.preferences is not None
+    assert judged.preferences.tolist() == [[0, 1], [2, 0], [3, 4]]
+    assert judged.human == {}
+    assert judged.notes == ("in 1 of 3 preferences the two texts are the same",)
+    less = judged.only([0, 2, 3])
     assert less.preferences is not None
     assert less.preferences.tolist() == [[1, 0]]
 
 
 def test_preferences_need_no_names(tmp_path: Path) -> None:
     bare = [{k: row[k] for k in ("ref", "better", "worse")} for row in PREFERENCES]
-    found = read_judgements(write(tmp_path / "bare.csv", bare))
-    assert found.preferences is not None
-    assert found.preferences.tolist() == [[0, 1], [2, 3], [4, 4]]
-    assert found.segments.tolist() == [0, 0, 1, 1, 2]
+    judged = read_judgements(write(tmp_path / "bare.csv", bare))
+    assert judged.preferences is not None
+    assert judged.preferences.tolist() == [[0, 1], [2, 3], [4, 4]]
+    assert judged.segments.tolist() == [0, 0, 1, 1, 2]
 
 
 OUTPUTS: Rows = [
@@ -161,18 +161,18 @@ def test_systems_as_wholes(tmp_path: Path) -> None:
     scores += [{"system": "C", "da": 0}]
     scores += [{"lang_pair": "de-en", "system": "A.1", "da": 9}]
     (tmp_path / "news.human.json").write_text(json.dumps(scores))
-    found = read_judgements(write(tmp_path / "news.cs-en.jsonl", OUTPUTS))
-    assert found.hyps == ("a", "b", "c", "d", "e")
-    assert found.system_names == ("A.1", "B", "C")
-    assert found.system_human["da"].tolist() == [-1, 0.5, 0]
-    assert found.criterion() == "da"
-    assert found.notes == ()
+    judged = read_judgements(write(tmp_path / "news.cs-en.jsonl", OUTPUTS))
+    assert judged.hyps == ("a", "b", "c", "d", "e")
+    assert judged.system_names == ("A.1", "B", "C")
+    assert judged.system_human["da"].tolist() == [-1, 0.5, 0]
+    assert judged.criterion() == "da"
+    assert judged.notes == ()
     flat = [{**row, **{f"outputs.{k}": v for k, v in row["outputs"].items()}} for row in OUTPUTS]
     flat = [{k: v for k, v in row.items() if k != "outputs"} for row in flat]
     (tmp_path / "scores.csv").write_text("system,da\nB,0.5\nC,1\nD,\n")
     path = write(tmp_path / "other.parquet", flat)
     other = read_judgements(path, system_scores=tmp_path / "scores.csv")
-    same(other, found)
+    same(other, judged)
     assert np.isnan(other.system_human["da"][0])
     assert other.notes[0] == "scores.csv does not rate A.1"
     assert other.notes[1] == "scores.csv also rates D, without texts here"
@@ -185,11 +185,11 @@ def test_parallel_files(tmp_path: Path, name: str) -> None:
     (tmp_path / name.replace("human", "reference")).write_text("r1\nr2\nr3\n")
     (tmp_path / name.replace("human", "mt-system")).write_text("h1\nh2\nh3\n")
     (tmp_path / name.replace("human", "source")).write_text("s1\n")
-    found = read_judgements(tmp_path)
-    assert found.name == tmp_path.name
-    assert found.hyps == ("h1", "h2", "h3")
-    assert set(found.lang_pairs) == {"cs-en"}
-    np.testing.assert_array_equal(found.human["human"], [0.5, np.nan, -1])
+    judged = read_judgements(tmp_path)
+    assert judged.name == tmp_path.name
+    assert judged.hyps == ("h1", "h2", "h3")
+    assert set(judged.lang_pairs) == {"cs-en"}
+    np.testing.assert_array_equal(judged.human["human"], [0.5, np.nan, -1])
     (tmp_path / name.replace("human", "mt-system")).write_text("h1\nh2\n")
     with pytest.raises(InvalidInput, match=r"mt-system.* has 2 lines but .*human.* has 3"):
         read_judgements(tmp_path)
@@ -221,14 +221,14 @@ def test_wmt_preferences(package: Path, heading: str) -> None:
     (table.parent / "DA-syslevel.csv").write_text(
         "LP SYSTEM HUMAN\ncs-en uedin.55 0.25\ncs-en online-A.0 -0.5\n"
     )
-    found = read_judgements(table)
-    assert found.hyps == ("u2", "o2", "o1", "u1")
-    assert found.refs == (("r2",), ("r2",), ("r1",), ("r1",))
-    assert found.preferences is not None
-    assert found.preferences.tolist() == [[0, 1], [2, 3]]
-    assert found.system_names == ("uedin.55", "online-A.0")
-    assert found.system_human["human"].tolist() == [0.25, -0.5]
-    same(read_judgements(table, texts=package / "input"), found)
+    judged = read_judgements(table)
+    assert judged.hyps == ("u2", "o2", "o1", "u1")
+    assert judged.refs == (("r2",), ("r2",), ("r1",), ("r1",))
+    assert judged.preferences is not None
+    assert judged.preferences.tolist() == [[0, 1], [2, 3]]
+    assert judged.system_names == ("uedin.55", "online-A.0")
+    assert judged.system_human["human"].tolist() == [0.25, -0.5]
+    same(read_judgements(table, texts=package / "input"), judged)
     with pytest.raises(InvalidInput, match="no lang_pair 'de-en'; there is cs-en"):
         read_judgements(table, where={"lang_pair": "de-en"})
     with table.open("a") as stream:
@@ -243,9 +243,9 @@ def test_wmt_ratings(package: Path) -> None:
         "LP DATA SID SYSTEM HUMAN\n"
         "cs-en newstest2018 1 uedin.55+other 0.5\ncs-en newstest2018 2 online-A.0 -1.5\n"
     )
-    found = read_judgements(table)
-    assert found.hyps == ("u1", "o2")
-    assert found.human["human"].tolist() == [0.5, -1.5]
+    judged = read_judgements(table)
+    assert judged.hyps == ("u1", "o2")
+    assert judged.human["human"].tolist() == [0.5, -1.5]
     with table.open("a") as stream:
         stream.write("cs-en newstest2018 2 nobody 1\n")
     with pytest.raises(InvalidInput, match=r"row 3 .* no file newstest2018.nobody.cs-en below"):
@@ -297,11 +297,11 @@ def test_choices_that_are_not_there(tmp_path: Path) -> None:
     for options, message in cases:
         with pytest.raises(InvalidInput, match=message):
             read_judgements(path, **options)
-    found = read_judgements(path)
-    assert found.criterion("y") == "y"
+    judged = read_judgements(path)
+    assert judged.criterion("y") == "y"
     for name, message in ((None, "several criteria; name one of x, y"), ("z", "no criterion 'z'")):
         with pytest.raises(InvalidInput, match=message):
-            found.criterion(name)
+            judged.criterion(name)
     with pytest.raises(InvalidInput, match="only preferences"):
         read_judgements(write(tmp_path / "darr.jsonl", PREFERENCES), human=["x"])
     for name in ("set.pkl", "set.txt"):
@@ -322,9 +322,9 @@ def test_a_wmt_table_of_systems_alone_is_no_set(tmp_path: Path) -> None:
 
 
 def test_twice_the_same_counts_once(tmp_path: Path) -> None:
-    found = read_judgements(write(tmp_path / "set.jsonl", [*RATED, RATED[0]]))
-    assert len(found) == 4
-    assert found.notes[0] == "1 rows are repeated and count once"
+    judged = read_judgements(write(tmp_path / "set.jsonl", [*RATED, RATED[0]]))
+    assert len(judged) == 4
+    assert judged.notes[0] == "1 rows are repeated and count once"
 
 
 def test_bad_system_scores(tmp_path: Path) -> None:
@@ -361,14 +361,14 @@ SIZES = {
 
 @pytest.mark.parametrize("name", SIZES)
 def test_real_sets(data: Path, name: str) -> None:
-    found = read_judgements(data / f"data/{name}.jsonl.gz")
-    pairs = 0 if found.preferences is None else len(found.preferences)
-    sizes = len(found), len(set(found.segments)), len(found.system_names), pairs
+    judged = read_judgements(data / f"data/{name}.jsonl.gz")
+    pairs = 0 if judged.preferences is None else len(judged.preferences)
+    sizes = len(judged), len(set(judged.segments)), len(judged.system_names), pairs
     assert sizes == SIZES[name]
     if "systems" in name:
-        assert np.isfinite(found.system_human["da_z"]).all()
-    parts = found.split()
-    assert sum(len(part) for part in parts) == len(found)
+        assert np.isfinite(judged.system_human["da_z"]).all()
+    parts = judged.split()
+    assert sum(len(part) for part in parts) == len(judged)
     assert len({part.name for part in parts}) == len(parts)
 
 

@@ -16,10 +16,10 @@ def test_round_trip(form: str, tmp_path: Path) -> None:
     task = WmtTask(form, "cs-en", "newstest2018", ("refA",))
     systems = ["newstest2018.uedin.5561.cs-en", "online-A.0"]
     paths = write_scores(tmp_path, task, "lazy-emd", systems, SEGMENTS, SEGMENTS.mean(axis=1))
-    found = read_scores(paths[0])
-    assert found.metric == ("lazy-emd-refA" if form == "mtme" else "lazy-emd")
-    assert list(found.scores) == [("cs-en", "uedin.5561"), ("cs-en", "online-A.0")]
-    for row, scores in zip(SEGMENTS, found.scores.values(), strict=True):
+    stored = read_scores(paths[0])
+    assert stored.metric == ("lazy-emd-refA" if form == "mtme" else "lazy-emd")
+    assert list(stored.scores) == [("cs-en", "uedin.5561"), ("cs-en", "online-A.0")]
+    for row, scores in zip(SEGMENTS, stored.scores.values(), strict=True):
         assert scores == dict(enumerate(row.tolist(), 1))
     with pytest.raises(InvalidInput, match="whole systems"):
         read_scores(paths[1])

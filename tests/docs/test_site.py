@@ -43,7 +43,7 @@ def pages_of(site: Path) -> dict[str, str]:
 
 
 def test_every_page_and_notebook_is_there(site: Path) -> None:
-    found = set(pages_of(site))
+    pages = set(pages_of(site))
     docs = ROOT / "docs"
     sources = {path.relative_to(docs) for path in docs.rglob("*.md")}
     for source in sources | {
@@ -51,7 +51,7 @@ def test_every_page_and_notebook_is_there(site: Path) -> None:
         Path("notebooks/choosing_a_metric.md"),
     }:
         name = "index" if source.stem == "README" else source.stem
-        assert str(source.with_name(f"{name}.html")) in found
+        assert str(source.with_name(f"{name}.html")) in pages
 
 
 def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
@@ -73,10 +73,10 @@ def test_formulas_are_drawn_by_the_browser(site: Path) -> None:
 def test_the_reference_names_every_command_and_what_is_public(site: Path) -> None:
     import freight
 
-    found = pages_of(site)
-    reference = "".join(page for name, page in found.items() if name.startswith("reference/"))
+    pages = pages_of(site)
+    reference = "".join(page for name, page in pages.items() if name.startswith("reference/"))
     for command in app.registered_commands:
-        assert f'id="freight-{command.name}"' in found["reference/commands.html"]
+        assert f'id="freight-{command.name}"' in pages["reference/commands.html"]
     for name in freight.__all__:
         assert f'.{name}"' in reference, name
 

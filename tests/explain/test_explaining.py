@@ -28,8 +28,8 @@ sentences = st.lists(st.sampled_from(WORDS), min_size=1, max_size=7).map(" ".joi
 
 @cache
 def metric(name: str, encoder: str = "hashed", **options: Any) -> Any:
-    found = freight.load(name, encoder=encoder, **options)
-    return found.fit(CORPUS, CORPUS) if found.needs_fitting else found
+    scorer = freight.load(name, encoder=encoder, **options)
+    return scorer.fit(CORPUS, CORPUS) if scorer.needs_fitting else scorer
 
 
 def added_up(explanation: Explanation) -> float:
@@ -41,21 +41,21 @@ def added_up(explanation: Explanation) -> float:
 
 def check(scorer: Any, hyp: str, refs: Any) -> Explanation:
     """What holds for every explanation."""
-    found = scorer.explain(hyp, refs)
+    explanation = scorer.explain(hyp, refs)
     scored = scorer.score([hyp], [refs])
-    assert found.scores.keys() == scored.segments.keys()
-    for name, score in found.scores.items():
+    assert explanation.scores.keys() == scored.segments.keys()
+    for name, score in explanation.scores.items():
         np.testing.assert_array_equal(score, scored[name][0])
-    assert found.winner == scored.winners[0]
-    assert found.flags == scored.with_differences([hyp], [refs]).flags[0]
-    assert found.signature == scored.signature
-    np.testing.assert_allclose(added_up(found), found.score, rtol=0, atol=1e-9)
-    for view in found.views:
+    assert explanation.winner == scored.winners[0]
+    assert explanation.flags == scored.with_differences([hyp], [refs]).flags[0]
+    assert explanation.signature == scored.signature
+    np.testing.assert_allclose(added_up(explanation), explanation.score, rtol=0, atol=1e-9)
+    for view in explanation.views:
         check_view(view)
         assert view.hyp.text == hyp
-        assert view.ref.text == found.references[found.winner]
-    json.dumps(found.to_dict(), allow_nan=False)
-    return found
+        assert view.ref.text == explanation.references[explanation.winner]
+    json.dumps(explanation.to_dict(), allow_nan=False)
+    return explanation
 
 
 def check_view(view: Any) -> None:
@@ -104,15 +104,18 @@ def test_a_column_can_be_named(rule: str) -> None:
     scorer = metric("bert-score", references=rule)
     refs = [REF, "An old man.", "It was wet. A boy sat in a coat."]
     for column in scorer.columns:
-        found = scorer.explain(HYP, refs, column.name)
-        assert (found.column, found.scores) == (column, scorer.explain(HYP, refs).scores)
-        assert added_up(found) == pytest.approx(found.score, abs=1e-9)
+        explanation = scorer.explain(HYP, refs, column.name)
+        assert (explanation.column, explanation.scores) == (
+            column,
+            scorer.explain(HYP, refs).scores,
+        )
+        assert added_up(explanation) == pytest.approx(explanation.score, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", MOVING)
 def test_they_do_with_the_embedded_encoder(name: str) -> None:
-    found = check(metric(name, "embedded"), HYP, [REF, "The boy in the coat."])
-    assert found.winner == 1
+    explanation = check(metric(name, "embedded"), HYP, [REF, "The boy in the coat."])
+    assert explanation.winner == 1
 
 
 @pytest.mark.parametrize(
@@ -147,8 +150,8 @@ def test_every_knob_keeps_the_sum(name: str, options: dict[str, Any]) -> None:
 
 def test_what_each_metric_calls_its_units_and_plans() -> None:
     def names(name: str, **options: Any) -> tuple[list[str], list[str]]:
-        found = metric(name, **options).explain(HYP, REF)
-        return [v.name for v in found.views], [p.name for p in found.views[0].plans]
+        explanation = metric(name, **options).explain(HYP, REF)
+        return [v.name for v in explanation.views], [p.name for p in explanation.views[0].plans]
 
     assert names("freight") == (["tokens"], ["lazy", "precision", "recall"])
     assert names("lazy-emd", unit="words") == (["words"], ["lazy"])
@@ -179,8 +182,8 @@ def test_units_are_the_characters_that_they_cover() -> None:
 
 
 def test_a_lazy_plan_leaves_additions_and_omissions() -> None:
-    found = metric("lazy-emd").explain("The boy in a coat today", "The boy wore a coat")
-    view = found.views[0]
+    explanation = metric("lazy-emd").explain("The boy in a coat today", "The boy wore a coat")
+    view = explanation.views[0]
     moved = view.plans[0].flow
     np.testing.assert_allclose(
         view.hyp.unmatched_mass, np.maximum(view.hyp.weights - moved.sum(1), 0)
@@ -188,16 +191,16 @@ def test_a_lazy_plan_leaves_additions_and_omissions() -> None:
     np.testing.assert_allclose(
         view.ref.unmatched_mass, np.maximum(view.ref.weights - moved.sum(0), 0)
     )
-    assert found.additions == ("in", "today")
-    assert found.omissions == ("wore",)
+    assert explanation.additions == ("in", "today")
+    assert explanation.omissions == ("wore",)
     assert view.hyp.match_quality[1] > 0.9 > 0.2 > view.hyp.match_quality[5]
 
 
 @pytest.mark.parametrize("name", ["emd", "bert-score", "wmd", "bary-score", "std"])
 def test_a_held_side_has_them_too(name: str) -> None:
-    found = metric(name).explain("A wet dog sat quietly", "A wet dog sat")
-    assert found.additions == ("quietly",)
-    assert found.omissions == ()
+    explanation = metric(name).explain("A wet dog sat quietly", "A wet dog sat")
+    assert explanation.additions == ("quietly",)
+    assert explanation.omissions == ()
 
 
 def test_even_one_word_can_be_without_a_counterpart() -> None:
@@ -207,9 +210,9 @@ def test_even_one_word_can_be_without_a_counterpart() -> None:
 
 def test_what_is_the_same_is_matched() -> None:
     for name in MOVING:
-        found = metric(name).explain(REF, REF)
+        explanation = metric(name).explain(REF, REF)
         least = min(
-            side.match_quality.min() for view in found.views for side in (view.hyp, view.ref)
+            side.match_quality.min() for view in explanation.views for side in (view.hyp, view.ref)
         )
         assert least > (0.7 if name in ("lazy-emd", "doc-lazy-emd", "freight") else 0.999), name
 
@@ -240,8 +243,8 @@ def test_std_separates_meaning_from_order() -> None:
 
 
 def test_std_shows_what_stays_and_units_of_the_other_text() -> None:
-    found = metric("std").explain("The boy sat", "The man sat")
-    view = found.views[0]
+    explanation = metric("std").explain("The boy sat", "The man sat")
+    view = explanation.views[0]
     assert view.hyp.names == ("The", "boy", "sat", "man")
     assert view.hyp.spans.tolist() == [[0, 3], [4, 7], [8, 11], [-1, -1]]
     assert view.ref.spans.tolist() == [[0, 3], [-1, -1], [8, 11], [4, 7]]
@@ -249,9 +252,9 @@ def test_std_shows_what_stays_and_units_of_the_other_text() -> None:
     assert flow[0, 0] == pytest.approx(view.hyp.weights[0])
     assert view.cost[1, 1] == 0.0
     assert flow[1, 3] > 0
-    assert (flow * view.cost).sum() == pytest.approx(found.scores["unigram"], abs=1e-12)
+    assert (flow * view.cost).sum() == pytest.approx(explanation.scores["unigram"], abs=1e-12)
     assert view.counterparts("hyp", 1) == ("man",)
-    assert [view.weight for view in found.views] == [0.5, 0.5]
+    assert [view.weight for view in explanation.views] == [0.5, 0.5]
 
 
 def test_the_house_metric_says_what_neighbours_cost() -> None:
@@ -261,9 +264,9 @@ def test_the_house_metric_says_what_neighbours_cost() -> None:
 
 
 def test_fragments_and_unknown_words_are_in_no_word() -> None:
-    found = metric("wmdo").explain("dog bites man", "man bites dog")
-    assert found.base == pytest.approx(0.18)
-    assert added_up(found) == pytest.approx(found.score)
+    explanation = metric("wmdo").explain("dog bites man", "man bites dog")
+    assert explanation.base == pytest.approx(0.18)
+    assert added_up(explanation) == pytest.approx(explanation.score)
 
 
 def test_several_references() -> None:
@@ -284,28 +287,28 @@ def test_several_references() -> None:
 @pytest.mark.parametrize("name", MOVING)
 @pytest.mark.parametrize(("hyp", "ref"), [("", REF), (HYP, " "), ("", "")])
 def test_an_empty_side_has_nothing_to_show(name: str, hyp: str, ref: str) -> None:
-    found = metric(name).explain(hyp, ref)
-    assert found.views == ()
-    assert found.additions == found.omissions == ()
+    explanation = metric(name).explain(hyp, ref)
+    assert explanation.views == ()
+    assert explanation.additions == explanation.omissions == ()
     side = "hyp" if ref.strip() else "ref"
-    assert found.flags == (
+    assert explanation.flags == (
         (f"empty side ({side})",) if hyp or ref.strip() else ("both sides empty",)
     )
-    np.testing.assert_array_equal(found.base, found.score)
-    json.dumps(found.to_dict(), allow_nan=False)
+    np.testing.assert_array_equal(explanation.base, explanation.score)
+    json.dumps(explanation.to_dict(), allow_nan=False)
 
 
 def test_a_second_reference_helps_an_empty_one() -> None:
-    found = check(metric("wmd"), HYP, ["", REF])
-    assert found.winner == 1
-    assert found.views
-    assert found.flags == ("empty side (ref)",)
-    assert found.to_dict()["flags"] == [{"kind": "empty side", "side": "ref", "share": None}]
-    assert found.to_dict()["reference_scores"][0] is None
+    explanation = check(metric("wmd"), HYP, ["", REF])
+    assert explanation.winner == 1
+    assert explanation.views
+    assert explanation.flags == ("empty side (ref)",)
+    assert explanation.to_dict()["flags"] == [{"kind": "empty side", "side": "ref", "share": None}]
+    assert explanation.to_dict()["reference_scores"][0] is None
 
 
 @pytest.mark.parametrize("name", ["mover-score", "yisi-1"])
-def test_idf_has_to_be_learnt_first(name: str) -> None:
+def test_idf_has_to_be_fitted_first(name: str) -> None:
     unfitted = freight.load(name, encoder="hashed")
     with pytest.raises(freight.InvalidInput, match=r"fit it first.*idf=None"):
         unfitted.explain(HYP, REF)
@@ -331,12 +334,12 @@ def test_a_plan_that_did_not_converge_is_shown_and_flagged(monkeypatch: Any) -> 
         return replace(plans, converged=np.zeros_like(plans.converged))
 
     monkeypatch.setattr(solvers, "solve", unfinished)
-    found = metric("emd").explain(HYP, REF)
-    assert "not converged" in found.flags
-    assert math.isnan(found.score)
-    assert math.isnan(found.base)
-    assert found.views[0].plans[0].flow.sum() == pytest.approx(1.0)
-    assert found.to_dict()["base"] is None
+    explanation = metric("emd").explain(HYP, REF)
+    assert "not converged" in explanation.flags
+    assert math.isnan(explanation.score)
+    assert math.isnan(explanation.base)
+    assert explanation.views[0].plans[0].flow.sum() == pytest.approx(1.0)
+    assert explanation.to_dict()["base"] is None
 
 
 def test_where_a_score_stands() -> None:

@@ -96,14 +96,14 @@ def test_a_unit_that_stays_on_itself_has_its_counterparts_in_the_text() -> None:
 
 def test_additions_and_omissions() -> None:
     hyp, ref = side("a b c", unmatched_mass=[0.2, 0.3, 0.0]), side("x y", unmatched_mass=[0.0, 0.3])
-    found = explanation(view(hyp, ref, np.full((3, 2), 1 / 6)))
-    assert (found.additions, found.omissions) == (("a b",), ("y",))
-    assert found.score == 0.5
+    explained = explanation(view(hyp, ref, np.full((3, 2), 1 / 6)))
+    assert (explained.additions, explained.omissions) == (("a b",), ("y",))
+    assert explained.score == 0.5
 
 
 def test_in_the_words_of_json() -> None:
-    found = explanation(view(side("a b"), side("x"), [[0.5], [0.5]]), score=float("nan"))
-    shown = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    explained = explanation(view(side("a b"), side("x"), [[0.5], [0.5]]), score=float("nan"))
+    shown = json.loads(json.dumps(explained.to_dict(), allow_nan=False))
     assert shown["scores"] == {"transport": None}
     ends = {"perfect": 0.0, "worst": 2.0, "bounds": [None, None]}
     assert shown["column"] == {"name": "transport", "higher": False, **ends}
@@ -133,8 +133,8 @@ def test_two_metrics_on_one_pair() -> None:
     greedy = explanation(view(hyp, ref, [[0, 0], [0.5, 0], [0, 0.5]], Problem(hyp=0.0)), "greedy")
     better = replace(ref, match_quality=np.array([0.9, 1.0]), contributions=np.array([0.25, 0.0]))
     lazy = explanation(view(hyp, better, [[0.25, 0], [0.25, 0], [0, 0.5]]), "lazy")
-    found = compare(greedy, lazy)
-    first = found.changes[0]
+    comparison = compare(greedy, lazy)
+    first = comparison.changes[0]
     assert (first.side, first.name, first.span, first.match_quality) == (
         "ref",
         "boy",
@@ -146,8 +146,8 @@ def test_two_metrics_on_one_pair() -> None:
         "“boy” is matched to “man” under greedy, to “young man” under lazy;"
         " match quality 0.20 and 0.90"
     )
-    assert [change.name for change in found.changes] == ["boy", "young"]
-    shown = found.to_dict()
+    assert [change.name for change in comparison.changes] == ["boy", "young"]
+    shown = comparison.to_dict()
     assert shown["changes"][0]["words"] == str(first)
     assert shown["one"]["metric"] == "greedy"
     assert compare(greedy, lazy, most=1).changes[0].name == "boy"
@@ -178,15 +178,15 @@ def test_the_same_twice_and_nothing_at_all() -> None:
 
 @pytest.mark.parametrize("name", ["picture.txt", "picture"])
 def test_where_it_cannot_be_written(name: str, tmp_path: Any) -> None:
-    found = explanation(view(side("a b"), side("x"), [[0.5], [0.5]]))
+    explained = explanation(view(side("a b"), side("x"), [[0.5], [0.5]]))
     with pytest.raises(freight.InvalidInput, match=r"ends in none of \.html"):
-        found.save(tmp_path / name)
+        explained.save(tmp_path / name)
     with pytest.raises(freight.InvalidInput, match="there is no folder"):
-        found.save(tmp_path / "nowhere" / "picture.json")
+        explained.save(tmp_path / "nowhere" / "picture.json")
 
 
 def test_written_as_json(tmp_path: Any) -> None:
-    found = explanation(view(side("a b\ud800"), side("ß"), [[0.5], [0.5]]))
-    found.save(tmp_path / "it.json")
-    assert json.loads((tmp_path / "it.json").read_text()) == found.to_dict()
+    explained = explanation(view(side("a b\ud800"), side("ß"), [[0.5], [0.5]]))
+    explained.save(tmp_path / "it.json")
+    assert json.loads((tmp_path / "it.json").read_text()) == explained.to_dict()
     assert [path.name for path in tmp_path.iterdir()] == ["it.json"]

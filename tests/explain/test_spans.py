@@ -19,7 +19,7 @@ def metric() -> Any:
     return freight.load("freight")
 
 
-def found(metric: Any, hyp: str, ref: str) -> list[tuple[str, str, str, str]]:
+def error_spans(metric: Any, hyp: str, ref: str) -> list[tuple[str, str, str, str]]:
     spans = metric.spans(hyp, ref)
     for one in spans:
         assert one.text == {"hyp": hyp, "ref": ref}[one.side][one.start : one.end]
@@ -42,7 +42,7 @@ def test_a_text_is_no_error_of_itself(metric: Any) -> None:
 def test_what_differs_critically_is_a_major_error(
     metric: Any, hyp: str, ref: str, error: str
 ) -> None:
-    (span,) = found(metric, hyp, ref)
+    (span,) = error_spans(metric, hyp, ref)
     assert (span[0], span[1], span[3]) == ("hyp", error, "major")
 
 
@@ -53,21 +53,21 @@ def test_spans_and_names_are_whole_words(metric: Any) -> None:
         named = *explained.additions, *explained.omissions, *explained.worst_words
         for phrase in (*named, *(one.text for one in explained.spans)):
             assert {*phrase.split()} <= words, (name, phrase)
-    spans = found(metric, "He wore a slicker.", "He wore a.")
+    spans = error_spans(metric, "He wore a slicker.", "He wore a.")
     assert [one[1] for one in spans] == ["slicker"]
 
 
 def test_what_is_missing_is_a_span_of_the_reference(metric: Any) -> None:
-    spans = found(metric, "The old man sat.", "The old man sat, whistling cheerfully.")
+    spans = error_spans(metric, "The old man sat.", "The old man sat, whistling cheerfully.")
     assert [(side, text, kind) for side, text, kind, _ in spans] == [
         ("ref", "whistling cheerfully", "missing")
     ]
-    spans = found(metric, "The old man sat, whistling cheerfully.", "The old man sat.")
+    spans = error_spans(metric, "The old man sat, whistling cheerfully.", "The old man sat.")
     assert [(side, kind) for side, _, kind, _ in spans] == [("hyp", "added")]
 
 
 def test_words_that_both_have_are_no_errors(metric: Any) -> None:
-    spans = found(metric, "A violin plays in the THEATRE.", "In the theatre a trumpet plays.")
+    spans = error_spans(metric, "A violin plays in the THEATRE.", "In the theatre a trumpet plays.")
     assert [(side, text, kind) for side, text, kind, _ in spans] == [("hyp", "violin", "wrong")]
 
 
@@ -127,35 +127,37 @@ def test_at_the_command_line(tmp_path: Path) -> None:
 
 
 def test_an_empty_text_lacks_all_or_all_is_added(metric: Any) -> None:
-    assert found(metric, "", "The cat sat. ") == [("ref", "The cat sat.", "missing", "major")]
-    assert found(metric, " The cat sat.", "") == [("hyp", "The cat sat.", "added", "major")]
+    assert error_spans(metric, "", "The cat sat. ") == [("ref", "The cat sat.", "missing", "major")]
+    assert error_spans(metric, " The cat sat.", "") == [("hyp", "The cat sat.", "added", "major")]
     assert metric.spans("", "") == ()
     assert metric.spans(" ", "\n") == ()
 
 
 def test_what_is_repeated_is_one_span(metric: Any) -> None:
-    assert found(metric, "The the the cat sat.", "The cat sat.") == [
+    assert error_spans(metric, "The the the cat sat.", "The cat sat.") == [
         ("hyp", "The the the", "added", "major")
     ]
 
 
 def test_in_a_joint_vocabulary_a_word_is_not_its_own_counterpart() -> None:
-    spans = found(freight.load("std"), "We saw a volcano today.", "We saw a violin today.")
+    spans = error_spans(freight.load("std"), "We saw a volcano today.", "We saw a violin today.")
     assert [(side, text, kind) for side, text, kind, _ in spans] == [("hyp", "volcano", "wrong")]
 
 
 def test_contractions_of_words_that_the_other_text_has_are_no_errors(metric: Any) -> None:
     assert (
-        found(
+        error_spans(
             metric,
             "He didn't go and can't see. It's late.",
             "He did not go and can not see. It\u2019s late.",
         )
         == []
     )
-    assert found(metric, "It's cold and they're late.", "It is cold and they are late.") == []
+    assert error_spans(metric, "It's cold and they're late.", "It is cold and they are late.") == []
     assert (
-        found(metric, "It is cold and they are late.", "It\u2019s cold and they\u2019re late.")
+        error_spans(
+            metric, "It is cold and they are late.", "It\u2019s cold and they\u2019re late."
+        )
         == []
     )
 

@@ -66,23 +66,23 @@ def test_settings_of_loading_and_of_computing(home: Path) -> None:
         return freight.load("lazy-emd", encoder="hashed", **settings).score(HYPS, SEVERAL).system
 
     assert metric.compute(**texts) == expected(preset="paper", references="mean")
-    found = metric.compute(**texts, hyp=0.5, idf="ref", layer=2, several="best")
-    assert found == expected(preset="paper", hyp=0.5, idf="ref", layer=2)
+    scores = metric.compute(**texts, hyp=0.5, idf="ref", layer=2, several="best")
+    assert scores == expected(preset="paper", hyp=0.5, idf="ref", layer=2)
     assert metric.compute(**texts) == expected(preset="paper", references="mean")
 
 
 def test_details(home: Path) -> None:
-    found = module(home, "emd").compute(predictions=["", "a"], references=["b", "a"], details=True)
+    result = module(home, "emd").compute(predictions=["", "a"], references=["b", "a"], details=True)
     expected = freight.load("emd", encoder="hashed").score(["", "a"], ["b", "a"])
-    assert found["segments"]["transport"] == expected["transport"].tolist()
-    assert found["flags"] == [[{"kind": "empty side", "side": "hyp", "share": None}], []]
-    assert found["signature"] == expected.signature
+    assert result["segments"]["transport"] == expected["transport"].tolist()
+    assert result["flags"] == [[{"kind": "empty side", "side": "hyp", "share": None}], []]
+    assert result["signature"] == expected.signature
 
 
 def test_metrics_combine(home: Path) -> None:
     both = evaluate.combine([module(home, "emd"), module(home, "bleu")])
-    found = both.compute(predictions=HYPS, references=REFS)
-    assert {*found} == {"transport", "objective", "score"}
+    scores = both.compute(predictions=HYPS, references=REFS)
+    assert {*scores} == {"transport", "objective", "score"}
 
 
 @pytest.mark.parametrize(

@@ -100,10 +100,10 @@ def test_the_example_runs() -> None:
         loglikelihood_rolling = loglikelihood
 
     tasks = TaskManager(include_path=str(EXAMPLE), include_defaults=False)
-    found = simple_evaluate(
+    evaluation = simple_evaluate(
         model=Echo(), tasks=["freight_paraphrase"], task_manager=tasks, bootstrap_iters=0
     )
-    scores = found["results"]["freight_paraphrase"]
+    scores = evaluation["results"]["freight_paraphrase"]
     table = datasets.Dataset.from_json(str(EXAMPLE / "sentences.jsonl"))
     for key, metric, column in (
         ("freight", "freight", "score"),

@@ -37,17 +37,17 @@ def as_trl_calls(function: Any, completions: Sequence[Any], **columns: Any) -> A
 
 def test_it_is_the_score() -> None:
     metric = freight.load("bert-score", encoder="hashed")
-    found = as_trl_calls(reward(metric), HYPS, reference=REFS)
-    assert found == metric.score(HYPS, REFS)["f1"].tolist()
-    assert all(isinstance(value, float) for value in found)
-    assert as_trl_calls(reward(metric), HYPS, reference=REFS) == found
+    rewards = as_trl_calls(reward(metric), HYPS, reference=REFS)
+    assert rewards == metric.score(HYPS, REFS)["f1"].tolist()
+    assert all(isinstance(value, float) for value in rewards)
+    assert as_trl_calls(reward(metric), HYPS, reference=REFS) == rewards
 
 
 def test_a_distance_is_negated() -> None:
     metric = freight.load("lazy-emd", encoder="hashed")
-    found = as_trl_calls(reward(metric), HYPS, reference=REFS)
-    assert found == (-metric.score(HYPS, REFS)["objective"]).tolist()
-    assert found[2] > found[0] > found[1]
+    rewards = as_trl_calls(reward(metric), HYPS, reference=REFS)
+    assert rewards == (-metric.score(HYPS, REFS)["objective"]).tolist()
+    assert rewards[2] > rewards[0] > rewards[1]
 
 
 def test_scores_worth_nothing_and_one() -> None:
@@ -64,8 +64,8 @@ def test_scores_worth_nothing_and_one() -> None:
 def test_columns_of_the_metric_and_of_the_dataset() -> None:
     metric = freight.load("bert-score", encoder="hashed")
     recall = reward(metric, column="recall", reference="english")
-    found = as_trl_calls(recall, HYPS, english=REFS, reference=["nothing"] * 3)
-    assert found == metric.score(HYPS, REFS)["recall"].tolist()
+    rewards = as_trl_calls(recall, HYPS, english=REFS, reference=["nothing"] * 3)
+    assert rewards == metric.score(HYPS, REFS)["recall"].tolist()
     assert recall.__name__ == "bert-score-recall"
     assert reward(metric).__name__ == "bert-score"
 
@@ -94,14 +94,14 @@ def test_conversations_are_their_last_word() -> None:
 def test_what_cannot_be_scored() -> None:
     metric = freight.load("wmd", encoder="hashed")  # an empty side has no worst distance
     assert as_trl_calls(reward(metric), HYPS, reference=REFS)[1] is None
-    found = as_trl_calls(reward(metric, unscored=-9.0), HYPS, reference=REFS)
-    assert found[1] == -9.0
-    assert not any(math.isnan(value) for value in found)
+    rewards = as_trl_calls(reward(metric, unscored=-9.0), HYPS, reference=REFS)
+    assert rewards[1] == -9.0
+    assert not any(math.isnan(value) for value in rewards)
 
 
 def test_a_row_without_a_reference_is_left_to_other_rewards() -> None:
-    found = as_trl_calls(reward("chrf"), HYPS, reference=[None, REFS[1], []])
-    assert found == [None, 0.0, None]
+    rewards = as_trl_calls(reward("chrf"), HYPS, reference=[None, REFS[1], []])
+    assert rewards == [None, 0.0, None]
     assert as_trl_calls(reward("chrf"), HYPS, reference=[None] * 3) == [None] * 3
 
 

@@ -37,17 +37,17 @@ from freight.interop.torchmetrics import FreightScores
 
 rank = int(sys.argv[1])
 dist.init_process_group("gloo", init_method="file://{meeting}", rank=rank, world_size=2)
-found = {{}}
+computed = {{}}
 for name in SHARED:
     metric = FreightScores(name, segments=True, **SETTINGS[name])
     for k in (0, 1, 3) if rank == 0 else (2, 4):
         metric.update(HYPS[k : k + 1], REFS[k : k + 1])
-    found[name] = metric.compute()
+    computed[name] = metric.compute()
     metric.reset()
     if rank == 1:
         metric.update(HYPS, REFS)  # and the other process has nothing
-    found[name, "late"] = metric.compute()
-torch.save(found, sys.argv[2])
+    computed[name, "late"] = metric.compute()
+torch.save(computed, sys.argv[2])
 dist.barrier()
 dist.destroy_process_group()
 """
@@ -68,14 +68,17 @@ def test_forward_gives_the_batch_and_keeps_the_rest() -> None:
     score = freight.load("emd", encoder="hashed").score
     for k in (0, 2):
         batch = HYPS[k : k + 2], REFS[k : k + 2]
-        found = metric(*batch)
+        batch_scores = metric(*batch)
         assert_equal(
-            {"transport": found["transport"]}, {"transport": score(*batch)["transport"].mean()}
+            {"transport": batch_scores["transport"]},
+            {"transport": score(*batch)["transport"].mean()},
         )
     expected = score(HYPS[:4], REFS[:4])
-    found = metric.compute()
-    assert_equal({"transport": found["transport"]}, {"transport": expected.system["transport"]})
-    assert found["transport_segments"].tolist() == pytest.approx(expected["transport"])
+    all_scores = metric.compute()
+    assert_equal(
+        {"transport": all_scores["transport"]}, {"transport": expected.system["transport"]}
+    )
+    assert all_scores["transport_segments"].tolist() == pytest.approx(expected["transport"])
     metric.reset()
     metric.update(HYPS[:2], REFS[:2])
     assert metric.compute()["transport_segments"].tolist() == pytest.approx(
@@ -132,12 +135,12 @@ def test_two_processes(tmp_path: Path) -> None:
     both = [subprocess.Popen([*command, str(r), str(tmp_path / f"{r}.pt")]) for r in (0, 1)]
     assert [process.wait(timeout=300) for process in both] == [0, 0]
     for rank, name in product((0, 1), SHARED):
-        found = torch.load(tmp_path / f"{rank}.pt")
+        saved = torch.load(tmp_path / f"{rank}.pt")
         expected = freight.load(name, **SETTINGS[name]).score(HYPS, REFS)
         column = expected.columns[0].name
         for key, order in ((name, [0, 1, 3, 2, 4]), ((name, "late"), [0, 1, 2, 3, 4])):
-            assert_equal({c: found[key][c] for c in expected.system}, expected.system)
-            rows = found[key][f"{column}_segments"].tolist()
+            assert_equal({c: saved[key][c] for c in expected.system}, expected.system)
+            rows = saved[key][f"{column}_segments"].tolist()
             assert rows == pytest.approx(expected[column][order])
 
 
@@ -178,6 +181,6 @@ def test_fitted_metrics_are_taken() -> None:
     assert metric.compute().item() == pytest.approx(fitted.score(HYPS, REFS).system["f"])
 
 
-def assert_equal(found: dict[str, torch.Tensor], expected: dict[str, float]) -> None:
-    values = {name: x.item() for name, x in found.items()}
+def assert_equal(tensors: dict[str, torch.Tensor], expected: dict[str, float]) -> None:
+    values = {name: x.item() for name, x in tensors.items()}
     assert values == pytest.approx(expected, rel=1e-6, nan_ok=True)

@@ -58,16 +58,16 @@ def test_what_is_no_stratum(text: str) -> None:
 
 
 def test_each_stratum_has_its_share(texts: Judgements) -> None:
-    found = draw_sample(texts, SCORES, 52, rouge=ROUGE, seed=3)
-    assert len(set(found.rows.tolist())) == 52
-    labels = np.array(found.strata)
+    sample = draw_sample(texts, SCORES, 52, rouge=ROUGE, seed=3)
+    assert len(set(sample.rows.tolist())) == 52
+    labels = np.array(sample.strata)
     for k, stratum in enumerate(WRD_SCORE):
-        rows = found.rows[labels == stratum.label]
+        rows = sample.rows[labels == stratum.label]
         assert len(rows) == (11 if k < 2 else 10)
         assert stratum.contains(SCORES, ROUGE)[rows].all()
-    assert found.notes == ()
-    assert (np.diff(found.rows) < 0).any()  # the order gives nothing away
-    assert list(found.strata) != sorted(found.strata)
+    assert sample.notes == ()
+    assert (np.diff(sample.rows) < 0).any()  # the order gives nothing away
+    assert list(sample.strata) != sorted(sample.strata)
 
 
 def test_a_seed_is_a_sample(texts: Judgements) -> None:
@@ -158,16 +158,16 @@ def test_ratings_come_back_as_a_set(texts: Judgements, tmp_path: Path) -> None:
     assert sheet.means[7] == (7 + 0.5) / 2
     assert sheet.means[4] == 4.5
     write_rated(tmp_path / "rated.jsonl", sheet)
-    found = read_judgements(tmp_path / "rated.jsonl")
-    np.testing.assert_array_equal(found.human["score"], sheet.means)
-    assert found.criterion() == "score"
+    judged = read_judgements(tmp_path / "rated.jsonl")
+    np.testing.assert_array_equal(judged.human["score"], sheet.means)
+    assert judged.criterion() == "score"
     rows = [int(row["row"]) - 1 for row in rows_of(key_path(path))]
-    assert found.hyps == tuple(texts.hyps[k] for k in rows)
-    assert found.refs == tuple(refs[k] for k in rows)
-    assert [found.system_names[k] for k in found.systems] == [
+    assert judged.hyps == tuple(texts.hyps[k] for k in rows)
+    assert judged.refs == tuple(refs[k] for k in rows)
+    assert [judged.system_names[k] for k in judged.systems] == [
         texts.system_names[k % 2] for k in rows
     ]
-    assert set(found.lang_pairs) == {"cs-en"}
+    assert set(judged.lang_pairs) == {"cs-en"}
     few = read_judgements(tmp_path / "rated.jsonl", where={"stratum": "[0.5,0.8)"})
     assert 0 < len(few) < COUNT
 

@@ -64,9 +64,9 @@ def test_text_level_worked_by_hand() -> None:
     human = np.array([1, 2, 3, 1, 2, 3, 2, 2, 2, 1, 2, 3.0])
     metric = np.array([4, 5, 6, 1, 3, 2, 1, 2, 3, 7, 7, 7.0])
     segments = np.repeat([10, 7, 3, 8], 3)
-    found = text_level(metric, human, segments)
-    assert found.value == pytest.approx((1 + 0.5 + 0) / 3)
-    assert (found.used, found.skipped) == (3, 1)
+    correlation = text_level(metric, human, segments)
+    assert correlation.value == pytest.approx((1 + 0.5 + 0) / 3)
+    assert (correlation.used, correlation.skipped) == (3, 1)
 
 
 def test_system_level_worked_by_hand() -> None:
@@ -129,15 +129,15 @@ def written_out(level: str, how: str, data: Ratings, draws: Draws) -> float:
     if level == "segment":
         return by_scipy(metric.repeat(times), human.repeat(times), how)
     if level == "text":
-        found, counts = [], []
+        values, counts = [], []
         for segment, count in enumerate(draws.segments[0]):
             here = segments == segment
             copies = draws.systems[0, systems[here]].astype(int)
             y = human[here].repeat(copies)
             if count and len(set(y)) > 1:
-                found.append(np.nan_to_num(by_scipy(metric[here].repeat(copies), y, how)))
+                values.append(np.nan_to_num(by_scipy(metric[here].repeat(copies), y, how)))
                 counts.append(count)
-        return float(np.average(found, weights=counts))
+        return float(np.average(values, weights=counts))
     x, y = [], []
     for system, count in enumerate(draws.systems[0]):
         here = systems == system
@@ -157,10 +157,10 @@ def test_a_weight_is_a_number_of_copies(level: str, how: str, seed: int) -> None
     rng = np.random.default_rng(seed)
     draws = Draws(rng.integers(0, 3, (4, 12)).astype(float), rng.integers(0, 3, (4, 6)) + 0.0)
     statistic = Correlation.of(level, how, data.human, data.segments, data.systems)
-    found = statistic(statistic.sample.scores(data.metrics[0]), draws)
+    values = statistic(statistic.sample.scores(data.metrics[0]), draws)
     rows = [Draws(*(side[None, k] for side in draws)) for k in range(4)]
     expected = [written_out(level, how, data, row) for row in rows]
-    np.testing.assert_allclose(found, expected, atol=1e-9)
+    np.testing.assert_allclose(values, expected, atol=1e-9)
 
 
 @every_correlation
@@ -183,9 +183,9 @@ def test_a_constant_side_has_no_correlation(how: str) -> None:
 
 
 def test_no_segment_to_go_by() -> None:
-    found = text_level(np.arange(3.0), np.arange(3.0), np.arange(3))
-    assert np.isnan(found.value)
-    assert (found.used, found.skipped) == (0, 3)
+    correlation = text_level(np.arange(3.0), np.arange(3.0), np.arange(3))
+    assert np.isnan(correlation.value)
+    assert (correlation.used, correlation.skipped) == (0, 3)
 
 
 @every_correlation

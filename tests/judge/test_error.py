@@ -32,18 +32,18 @@ def test_worked_by_hand() -> None:
 @settings(deadline=None)
 @given(values=st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=20, unique=True))
 def test_a_range_of_its_own(values: list[float]) -> None:
-    found = rescale(np.array(values))
-    assert found.min() == 0
-    assert found.max() == 1
-    np.testing.assert_array_equal(np.argsort(found, kind="stable")[0], np.argmin(values))
+    scaled = rescale(np.array(values))
+    assert scaled.min() == 0
+    assert scaled.max() == 1
+    np.testing.assert_array_equal(np.argsort(scaled, kind="stable")[0], np.argmin(values))
 
 
 def test_bootstrap_means_and_intervals() -> None:
     human, near, _ = three()
-    found = bootstrap_errors(near, human, resamples=4000)
+    intervals = bootstrap_errors(near, human, resamples=4000)
     errors = np.abs(near - human)
     for kind, rows in (("mae", errors), ("mse", errors**2)):
-        value, mean, low, high, undefined = found[kind]
+        value, mean, low, high, undefined = intervals[kind]
         assert value == pytest.approx(rows.mean())
         spread = rows.std() / np.sqrt(len(rows))
         assert mean == pytest.approx(value, abs=0.1 * spread)
@@ -61,9 +61,9 @@ def test_what_is_found_does_not_depend_on_the_size_of_a_block(
     whole = bootstrap_errors(near, human, resamples=100)
     monkeypatch.setattr("freight.judge.significance.BLOCK", 1000)
     parts = bootstrap_errors(near, human, resamples=100)
-    for kind, found in whole.items():
-        assert found.low < found.value < found.high
-        assert parts[kind] == pytest.approx(found, rel=1e-12)
+    for kind, error in whole.items():
+        assert error.low < error.value < error.high
+        assert parts[kind] == pytest.approx(error, rel=1e-12)
 
 
 @pytest.mark.parametrize("error", ["mse", "mae"])
@@ -72,8 +72,8 @@ def test_paired_test_is_what_scipy_says(error: str) -> None:
     power = 2 if error == "mse" else 1
     sides = [np.abs(metric - human) ** power for metric in (near, far)]
     t, p = stats.ttest_rel(*sides)
-    found = paired_test(near, far, human, error)
-    assert found[:3] == pytest.approx((sides[0].mean() - sides[1].mean(), t, p))
+    test = paired_test(near, far, human, error)
+    assert test[:3] == pytest.approx((sides[0].mean() - sides[1].mean(), t, p))
     expected = stats.permutation_test(
         sides,
         lambda a, b, axis: (a - b).mean(axis=axis),
@@ -82,9 +82,9 @@ def test_paired_test_is_what_scipy_says(error: str) -> None:
         vectorized=True,
         rng=np.random.default_rng(1),
     )
-    assert found.permutation_p == pytest.approx(expected.pvalue, abs=0.01)
+    assert test.permutation_p == pytest.approx(expected.pvalue, abs=0.01)
     other = paired_test(far, near, human, error)
-    assert other == pytest.approx((-found.difference, -found.t, found.p, found.permutation_p))
+    assert other == pytest.approx((-test.difference, -test.t, test.p, test.permutation_p))
 
 
 def test_the_same_metric_twice_is_no_difference() -> None:
@@ -109,10 +109,10 @@ def test_no_difference_gives_any_p_alike() -> None:
     rng = np.random.default_rng(0)
     human = rng.uniform(size=(200, 60))
     noise = 0.1 * rng.normal(size=(2, 200, 60))
-    found = [
+    tests = [
         paired_test(h + a, h + b, h, resamples=200) for h, a, b in zip(human, *noise, strict=True)
     ]
-    for p in ([test.p for test in found], [test.permutation_p for test in found]):
+    for p in ([test.p for test in tests], [test.permutation_p for test in tests]):
         assert stats.kstest(p, "uniform").pvalue > 0.01
 
 

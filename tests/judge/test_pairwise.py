@@ -50,12 +50,12 @@ def test_a_pair_counts_as_often_as_it_was_drawn() -> None:
     metric = np.round(rng.normal(size=40), 1)
     draws = Draws(rng.integers(0, 3, (3, 8)) + 0.0, rng.integers(0, 3, (3, 5)) + 0.0)
     statistic = Preferences.of(pairs, 40, segments, systems)
-    found = statistic(statistic.sample.scores(metric), draws)
-    assert len(set(found.tolist())) == 3
+    taus = statistic(statistic.sample.scores(metric), draws)
+    assert len(set(taus.tolist())) == 3
     for k in range(3):
         times = draws.segments[k, segments[pairs[:, 0]]]
         times = times * draws.systems[k, systems[pairs]].prod(axis=1)
-        assert found[k] == pytest.approx(darr_tau(metric, pairs.repeat(times.astype(int), axis=0)))
+        assert taus[k] == pytest.approx(darr_tau(metric, pairs.repeat(times.astype(int), axis=0)))
 
 
 def test_only_rows_in_pairs_need_scores() -> None:
@@ -89,14 +89,14 @@ def test_accuracy_within_segments_is_a_mean_over_segments() -> None:
 
 
 def plainly(metric: Floats, human: Floats, segments: Floats, epsilon: float) -> float:
-    found = []
+    shares = []
     for segment in np.unique(segments):
         x, y = metric[segments == segment], human[segments == segment]
         i, j = np.triu_indices(len(x), 1)
         if len(i):
             said = np.where(abs(x[i] - x[j]) <= epsilon, 0, np.sign(x[i] - x[j]))
-            found.append(np.mean(said == np.sign(y[i] - y[j])))
-    return float(np.mean(found))
+            shares.append(np.mean(said == np.sign(y[i] - y[j])))
+    return float(np.mean(shares))
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -106,12 +106,13 @@ def test_no_other_width_of_a_tie_is_better(seed: int, steps: int) -> None:
     metric = np.round(10 * metric)
     widths = np.unique([0.0, *abs(metric[:, None] - metric).ravel()])
     tried = np.array([plainly(metric, human, segments, width) for width in widths])
-    found = pairwise_accuracy(metric, human, segments)
-    assert found.value == pytest.approx(tried.max())
-    assert found.value == pytest.approx(plainly(metric, human, segments, found.epsilon))
-    assert found.epsilon == pytest.approx(widths[np.argmax(tried > tried.max() - 1e-9)])
+    accuracy = pairwise_accuracy(metric, human, segments)
+    assert accuracy.value == pytest.approx(tried.max())
+    assert accuracy.value == pytest.approx(plainly(metric, human, segments, accuracy.epsilon))
+    assert accuracy.epsilon == pytest.approx(widths[np.argmax(tried > tried.max() - 1e-9)])
     tenths = pairwise_accuracy(metric / 10, human, segments)
-    assert tenths == pytest.approx((found.value, found.epsilon / 10))  # rounding is no difference
+    # rounding is no difference
+    assert tenths == pytest.approx((accuracy.value, accuracy.epsilon / 10))
 
 
 def test_drawing_an_input_twice_counts_it_twice() -> None:
@@ -130,8 +131,8 @@ def test_drawing_an_input_twice_counts_it_twice() -> None:
 def test_a_perfect_metric_and_one_that_says_nothing() -> None:
     human, _, segments, systems = ratings(5)
     for level in ("segment", "text", "system"):
-        found = pairwise_accuracy(human, human, segments, systems, level=level)
-        assert found == pytest.approx((1.0, 0.0))
+        accuracy = pairwise_accuracy(human, human, segments, systems, level=level)
+        assert accuracy == pytest.approx((1.0, 0.0))
     tied = pairwise_accuracy(np.ones_like(human), human, segments).value
     assert tied == pytest.approx(plainly(np.ones_like(human), human, segments, 0.0))
 
@@ -152,22 +153,22 @@ def test_soft_accuracy_worked_by_hand() -> None:
     # One segment, and the metric has it the wrong way round. A flip is as likely as none: chance
     # parts the two as far in half of the cases, equally far, for people (half of one half), and
     # in all of them, half of those equally far, for the metric: 1 - |1/4 - 3/4|.
-    found = soft_pairwise_accuracy(
+    accuracy = soft_pairwise_accuracy(
         np.array([1.0, 2.0]), np.array([2.0, 1.0]), np.zeros(2), np.arange(2), resamples=40_000
     )
-    assert found == pytest.approx(0.5, abs=0.01)
+    assert accuracy == pytest.approx(0.5, abs=0.01)
 
 
 def test_soft_accuracy_does_not_see_the_order_of_systems_or_rows() -> None:
     human, (metric, _), segments, systems = ratings(7)
-    found = soft_pairwise_accuracy(metric, human, segments, systems)
-    assert 0.5 < found < 1
+    accuracy = soft_pairwise_accuracy(metric, human, segments, systems)
+    assert 0.5 < accuracy < 1
     backwards = soft_pairwise_accuracy(metric, human, segments, -systems)
-    assert backwards == pytest.approx(found)
+    assert backwards == pytest.approx(accuracy)
     order = np.random.default_rng(0).permutation(len(human))
     rows = metric[order], human[order], segments[order], systems[order]
-    assert soft_pairwise_accuracy(*rows) == pytest.approx(found)
-    assert soft_pairwise_accuracy(metric, human, segments, systems, seed=1) != found
+    assert soft_pairwise_accuracy(*rows) == pytest.approx(accuracy)
+    assert soft_pairwise_accuracy(metric, human, segments, systems, seed=1) != accuracy
 
 
 def test_bad_input_is_named() -> None:

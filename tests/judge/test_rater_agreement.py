@@ -50,10 +50,10 @@ def test_pairwise_takes_what_both_rated() -> None:
     # 1, 2, 3 against 1, 3, 2: r = 1/2 either way; the fourth item was rated by one of them.
     ratings = np.array([[1.0, 1.0, 5.0], [2.0, 3.0, 5.0], [3.0, 2.0, 5.0], [9.0, N, 5.0]])
     for ranks in (False, True):
-        found = rater_correlations(ratings, ranks)
-        assert found[0, 1] == found[1, 0] == pytest.approx(0.5)
-        assert np.isnan(found[:2, 2]).all()  # the third said the same of everything
-        np.testing.assert_array_equal(np.diag(found), 1)
+        correlations = rater_correlations(ratings, ranks)
+        assert correlations[0, 1] == correlations[1, 0] == pytest.approx(0.5)
+        assert np.isnan(correlations[:2, 2]).all()  # the third said the same of everything
+        np.testing.assert_array_equal(np.diag(correlations), 1)
 
 
 def test_pairwise_is_scipys() -> None:

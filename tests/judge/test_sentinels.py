@@ -235,9 +235,11 @@ def test_chance_of_an_error_is_that_of_the_best_constant() -> None:
     human = np.array([0.0, 0.0, 0.5, 1.0])
     judged = replace(rated("four", 2, 2, ("x",)), human={"x": human})
     for kind, expected in (("mse", human.var()), ("mae", 0.375)):
-        found = comparison_of(judged, np.ones(4, bool), "segment", kind, "x", StatisticOptions(9))
-        assert found is not None
-        assert found.chance == pytest.approx(expected)
+        comparison = comparison_of(
+            judged, np.ones(4, bool), "segment", kind, "x", StatisticOptions(9)
+        )
+        assert comparison is not None
+        assert comparison.chance == pytest.approx(expected)
 
 
 def test_raters_are_known_by_name() -> None:
@@ -333,9 +335,9 @@ def test_soft_accuracy_over_all_sign_flips() -> None:
     exact = 1 - np.mean([abs(exact_p(human, *p) - exact_p(metric, *p)) for p in pairs])
     segments, systems = np.indices((9, 4)).reshape(2, -1)
     rows = metric.ravel(), human.ravel(), segments, systems
-    found = soft_pairwise_accuracy(*rows, resamples=40_000)
-    assert found == pytest.approx(exact, abs=0.01)
-    assert pairwise_confidence_error(*rows, resamples=40_000) == pytest.approx(1 - found)
+    accuracy = soft_pairwise_accuracy(*rows, resamples=40_000)
+    assert accuracy == pytest.approx(exact, abs=0.01)
+    assert pairwise_confidence_error(*rows, resamples=40_000) == pytest.approx(1 - accuracy)
 
 
 def test_soft_accuracy_is_tested_by_exchanging_systems() -> None:

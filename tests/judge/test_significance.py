@@ -80,15 +80,15 @@ def test_williams_matrix() -> None:
     human, metrics, *_ = ratings(1, noise=(0.1, 1.0, 3.0))
     human = human.copy()
     human[3] = np.nan
-    found = williams_p_values(metrics, human)
+    p_values = williams_p_values(metrics, human)
     kept = ~np.isnan(human)
     r = np.corrcoef(np.vstack((human, metrics))[:, kept])
     for i, j in ((0, 1), (2, 0)):
         expected = williams_test(r[0, i + 1], r[0, j + 1], r[i + 1, j + 1], int(kept.sum()))
-        assert found[i, j] == pytest.approx(float(expected))
-    assert np.isnan(np.diag(found)).all()
-    np.testing.assert_allclose(found + found.T, np.where(np.eye(3), np.nan, 1.0))
-    assert found[0, 2] < 0.01
+        assert p_values[i, j] == pytest.approx(float(expected))
+    assert np.isnan(np.diag(p_values)).all()
+    np.testing.assert_allclose(p_values + p_values.T, np.where(np.eye(3), np.nan, 1.0))
+    assert p_values[0, 2] < 0.01
 
 
 @every_statistic
@@ -97,10 +97,10 @@ def test_every_statistic_can_be_resampled(name: str, over: str) -> None:
     data = ratings(2, noise=(0.3, 0.3))
     statistic = STATISTICS[name](data)
     good, bad = data.metrics[0], -data.metrics[1]
-    found = bootstrap_interval(statistic, good, over, resamples=200)
-    assert found.value == estimate(statistic, good)
-    assert found.low < found.mean < found.high
-    assert found.undefined < 20
+    interval = bootstrap_interval(statistic, good, over, resamples=200)
+    assert interval.value == estimate(statistic, good)
+    assert interval.low < interval.mean < interval.high
+    assert interval.undefined < 20
     test = permutation_test(statistic, good, bad, over, resamples=200)
     assert test.value == estimate(statistic, good) - estimate(statistic, bad)
     assert test.p < 0.2  # six systems can be swapped in 64 ways only
@@ -141,14 +141,14 @@ def test_blocks_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> No
 def test_permutation_matrix_holds_the_tests_of_pairs() -> None:
     data = ratings(5, noise=(0.5, 1.0, 2.0))
     statistic = STATISTICS["text kendall"](data)
-    found = permutation_p_values(statistic, data.metrics, resamples=100)
+    p_values = permutation_p_values(statistic, data.metrics, resamples=100)
     for i, j in ((0, 1), (1, 0), (1, 2), (2, 0)):
         assert (
-            found[i, j]
+            p_values[i, j]
             == permutation_test(statistic, data.metrics[i], data.metrics[j], resamples=100).p
         )
-    assert np.isnan(np.diag(found)).all()
-    assert len(np.unique(found[~np.isnan(found)])) > 2
+    assert np.isnan(np.diag(p_values)).all()
+    assert len(np.unique(p_values[~np.isnan(p_values)])) > 2
 
 
 @pytest.mark.parametrize(
@@ -156,14 +156,14 @@ def test_permutation_matrix_holds_the_tests_of_pairs() -> None:
 )
 @pytest.mark.parametrize("over", ["inputs", "both"])
 def test_permutation_is_uniform_where_metrics_are_equally_good(name: str, over: str) -> None:
-    found = []
+    p_values = []
     for seed in range(150):
         data = ratings(seed, segments=15, systems=5, noise=(1.0, 1.0))
         first, second = data.metrics
         test = permutation_test(STATISTICS[name](data), first, second, over, resamples=99)
-        found.append(test.p)
-    assert stats.kstest(found, "uniform").pvalue > 0.001
-    assert np.mean(np.array(found) <= 0.1) < 0.2
+        p_values.append(test.p)
+    assert stats.kstest(p_values, "uniform").pvalue > 0.001
+    assert np.mean(np.array(p_values) <= 0.1) < 0.2
 
 
 @pytest.mark.parametrize("how", CORRELATIONS)
@@ -179,8 +179,8 @@ def test_intervals_cover(how: str) -> None:
     for _ in range(200):
         human, noise = rng.normal(size=(2, 80))
         statistic = Correlation.of("segment", how, human)
-        found = bootstrap_interval(statistic, 0.6 * human + 0.8 * noise, resamples=300)
-        hits += found.low <= truth[how] <= found.high
+        interval = bootstrap_interval(statistic, 0.6 * human + 0.8 * noise, resamples=300)
+        hits += interval.low <= truth[how] <= interval.high
     assert 0.88 <= hits / 200 <= 0.99
 
 

@@ -270,9 +270,9 @@ def test_scores_of_another_length_are_not_taken(tmp_path: Path) -> None:
     cache, key = ScoreCache(tmp_path), score_key("x", ["a"], [["b"]])
     cache.write(key, SetScores({"score": np.arange(3.0)}, {"odd": 1}, True))
     assert cache.read(key, 2) is None
-    found = cache.read(key, 3)
-    assert found is not None
-    assert (found.flags, found.means) == ({"odd": 1}, True)
+    stored = cache.read(key, 3)
+    assert stored is not None
+    assert (stored.flags, stored.means) == ({"odd": 1}, True)
     assert score_key("x", ["a", "b"], [["c"], ["d"]]) != score_key("x", ["a"], [["b", "c", "d"]])
 
 
@@ -282,7 +282,7 @@ def test_a_cache_that_cannot_be_written_is_noted(tmp_path: Path) -> None:
     assert any(note.startswith("scores cannot be kept in") for note in study.notes)
 
 
-def test_idf_is_learnt_from_the_set(tmp_path: Path) -> None:
+def test_idf_is_fitted_to_the_set(tmp_path: Path) -> None:
     metric = freight.load("yisi-1", encoder="hashed")
     study = judge([metric], SET, resamples=9, sentinels=False, cache=ScoreCache(tmp_path))
     wanted = metric.score(SET.hyps, SET.refs)["f"]

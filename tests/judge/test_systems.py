@@ -33,8 +33,9 @@ def places_of(systems: int, inputs: int) -> RowOrigins:
 def test_intervals_and_p_are_what_scipy_says() -> None:
     rng = np.random.default_rng(0)
     one, other = rng.normal(0.15, 1, 80), rng.normal(0, 1, 80)
-    found = rank_systems(result_of(np.stack((one, other), 1).ravel()), places_of(2, 80), 20_000)[0]
-    for score, values in zip(found.scores, (one, other), strict=True):
+    scores = np.stack((one, other), 1).ravel()
+    ranking = rank_systems(result_of(scores), places_of(2, 80), 20_000)[0]
+    for score, values in zip(ranking.scores, (one, other), strict=True):
         assert score.value == pytest.approx(values.mean())
         expected = stats.bootstrap((values,), np.mean, method="percentile", rng=rng)
         interval = expected.confidence_interval
@@ -48,9 +49,9 @@ def test_intervals_and_p_are_what_scipy_says() -> None:
         vectorized=True,
         rng=rng,
     )
-    assert found.p_values[0, 1] == pytest.approx(expected.pvalue, abs=0.01)
-    assert found.p_values[0, 1] + found.p_values[1, 0] == pytest.approx(1, abs=0.001)
-    assert found.order == [0, 1]
+    assert ranking.p_values[0, 1] == pytest.approx(expected.pvalue, abs=0.01)
+    assert ranking.p_values[0, 1] + ranking.p_values[1, 0] == pytest.approx(1, abs=0.001)
+    assert ranking.order == [0, 1]
 
 
 def test_where_lower_is_better_the_other_wins() -> None:
@@ -68,18 +69,18 @@ def test_systems_meet_on_the_inputs_that_they_share() -> None:
     values = np.concatenate((np.arange(10.0), np.arange(10.0) + 1, [100.0, 200.0]))
     systems = np.repeat([0, 1, 2], [10, 10, 2])
     segments = np.concatenate((np.arange(10), np.arange(4, 14)[::-1], [70, 80]))
-    found = rank_systems(result_of(values), RowOrigins(("a", "b", "c"), systems, segments))[0]
-    assert found.common.tolist() == [[10, 6, 0], [6, 10, 0], [0, 0, 2]]
-    assert np.isnan(found.p_values[2]).all()
-    assert [score.value for score in found.scores] == [4.5, 5.5, 150]
+    ranking = rank_systems(result_of(values), RowOrigins(("a", "b", "c"), systems, segments))[0]
+    assert ranking.common.tolist() == [[10, 6, 0], [6, 10, 0], [0, 0, 2]]
+    assert np.isnan(ranking.p_values[2]).all()
+    assert [score.value for score in ranking.scores] == [4.5, 5.5, 150]
     # On the six inputs that both have, a has 4..9 and b 10..5.
-    assert found.p_values[0, 1] > 0.5 > found.p_values[1, 0]
+    assert ranking.p_values[0, 1] > 0.5 > ranking.p_values[1, 0]
 
 
 def test_what_could_not_be_scored_is_left_out() -> None:
-    found = system_scores(result_of(np.array([1.0, np.nan, 3.0])))["score"]
-    assert found.value == 2
-    assert 1 <= found.low <= found.high <= 3
+    score = system_scores(result_of(np.array([1.0, np.nan, 3.0])))["score"]
+    assert score.value == 2
+    assert 1 <= score.low <= score.high <= 3
     alone = system_scores(result_of(np.array([1.0])))["score"]
     assert alone.value == 1
     assert np.isnan(alone.low)
@@ -92,18 +93,18 @@ def test_scores_that_are_no_means() -> None:
     metric = freight.load("bleu")
     rows = [text for pair in zip(good, bad, strict=True) for text in pair]
     result = metric.score(rows, [ref for ref in refs for _ in range(2)])
-    found = rank_systems(result, places_of(2, 12), 200)[0]
-    for score, hyps in zip(found.scores, (good, bad), strict=True):
+    ranking = rank_systems(result, places_of(2, 12), 200)[0]
+    for score, hyps in zip(ranking.scores, (good, bad), strict=True):
         assert score.value == pytest.approx(metric.score(hyps, refs).system["score"])
         assert score.low <= score.value <= score.high
-    assert found.p_values[0, 1] < 0.05
+    assert ranking.p_values[0, 1] < 0.05
 
 
 def test_approximate_randomization_is_scipys_two_sided_permutation_test() -> None:
     rng = np.random.default_rng(1)
     one, other = rng.normal(0.2, 1, 60), rng.normal(0, 1, 60)
     result = result_of(np.stack((one, other), 1).ravel())
-    found = compare_with_baseline(result, places_of(2, 60), "ar", 20_000)[0]
+    comparison = compare_with_baseline(result, places_of(2, 60), "ar", 20_000)[0]
     expected = stats.permutation_test(
         (one, other),
         lambda a, b, axis: (a - b).mean(axis=axis),
@@ -112,8 +113,8 @@ def test_approximate_randomization_is_scipys_two_sided_permutation_test() -> Non
         vectorized=True,
         rng=rng,
     )
-    assert np.isnan(found.p_values[0])
-    assert found.p_values[1] == pytest.approx(expected.pvalue, abs=0.015)
+    assert np.isnan(comparison.p_values[0])
+    assert comparison.p_values[1] == pytest.approx(expected.pvalue, abs=0.015)
 
 
 def test_the_paired_bootstrap_counts_deviations_as_large_as_the_observed_difference() -> None:
@@ -121,13 +122,13 @@ def test_the_paired_bootstrap_counts_deviations_as_large_as_the_observed_differe
     one, other = rng.normal(0.3, 1, 40), rng.normal(0, 1, 40)
     origins = places_of(2, 40)
     result = result_of(np.stack((one, other), 1).ravel())
-    found = compare_with_baseline(result, origins, "bs", 20_000, seed=4)[0]
+    comparison = compare_with_baseline(result, origins, "bs", 20_000, seed=4)[0]
     drawn = [resampled_scores(result_of(side), 20_000, seed=4)[:, 0] for side in (one, other)]
     observed = one.mean() - other.mean()
     deviations = np.abs(drawn[0] - drawn[1] - observed) * np.sqrt(40 / 39)
     expected = (1 + (deviations >= abs(observed)).sum()) / 20_001
-    assert found.p_values[1] == pytest.approx(expected)
-    assert found.p_values[1] == pytest.approx(stats.ttest_rel(one, other).pvalue, abs=0.015)
+    assert comparison.p_values[1] == pytest.approx(expected)
+    assert comparison.p_values[1] == pytest.approx(stats.ttest_rel(one, other).pvalue, abs=0.015)
     with pytest.raises(InvalidInput, match="test='t'; there is bs, ar"):
         compare_with_baseline(result, origins, "t")
 
@@ -142,8 +143,8 @@ def test_systems_that_hardly_differ_are_not_significantly_different(test: str, n
     for other, least in ((hyps, 1.0), (changed, 0.5)):
         rows = [text for pair in zip(hyps, other, strict=True) for text in pair]
         result = metric.score(rows, [ref for ref in refs for _ in range(2)])
-        found = compare_with_baseline(result, places_of(2, 150), test, 300)[0]
-        assert found.p_values[1] >= least
+        comparison = compare_with_baseline(result, places_of(2, 150), test, 300)[0]
+        assert comparison.p_values[1] >= least
         ranking = rank_systems(result, places_of(2, 150), 300)[0]
         assert ranking.p_values[0, 1] >= least / 2
 

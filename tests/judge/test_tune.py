@@ -37,16 +37,16 @@ def made_by(name: str, pair: str = "", **settings: Any) -> Judgements:
 @pytest.mark.parametrize(("hyp", "ref"), [(0.1, 0.8), (0.4, 0.2), (1.6, 0.8)])
 def test_the_settings_that_made_the_ratings_are_found(hyp: float, ref: float) -> None:
     train, test = made_by("one", hyp=hyp, ref=ref), made_by("other", hyp=hyp, ref=ref)
-    found = tune("lazy-emd", GRID, train, test, HASHED, resamples=50)
-    assert found.best.settings == {"hyp": hyp, "ref": ref}
-    assert found.best.value == pytest.approx(1, abs=1e-6)
-    assert len(found.trials) == 6
-    assert found.tests is not None
-    assert found.tests.metrics == ("tuned lazy-emd:objective", "default lazy-emd:objective")
-    tuned, default = found.tests.agreements
+    tuning = tune("lazy-emd", GRID, train, test, HASHED, resamples=50)
+    assert tuning.best.settings == {"hyp": hyp, "ref": ref}
+    assert tuning.best.value == pytest.approx(1, abs=1e-6)
+    assert len(tuning.trials) == 6
+    assert tuning.tests is not None
+    assert tuning.tests.metrics == ("tuned lazy-emd:objective", "default lazy-emd:objective")
+    tuned, default = tuning.tests.agreements
     assert tuned.value > 0.999 > default.value
-    assert found.tests.significance["other", "quality"][0, 1] < 0.01
-    assert found.warnings == ()
+    assert tuning.tests.significance["other", "quality"][0, 1] < 0.01
+    assert tuning.warnings == ()
 
 
 def test_columns_and_layers_are_searched_like_anything_else() -> None:
@@ -55,9 +55,9 @@ def test_columns_and_layers_are_searched_like_anything_else() -> None:
     scores = paper.score(train.hyps, train.refs)["transport"]
     train = replace(train, human={"quality": -scores})
     space = parse_space("lazy-emd", ["column=objective,transport", "layer=1:3"])
-    found = tune("lazy-emd", space, train, (), {**HASHED, "hyp": 0.2, "ref": 0.2})
-    assert found.best.settings == {"column": "transport", "layer": 2}
-    assert found.best.value == pytest.approx(1)
+    tuning = tune("lazy-emd", space, train, (), {**HASHED, "hyp": 0.2, "ref": 0.2})
+    assert tuning.best.settings == {"column": "transport", "layer": 2}
+    assert tuning.best.value == pytest.approx(1)
 
 
 def test_preferences_are_tuned_by_tau() -> None:
@@ -69,10 +69,10 @@ def test_preferences_are_tuned_by_tau() -> None:
     assert pairs is not None
     swap = hidden[pairs[:, 0]] < hidden[pairs[:, 1]]
     ordered = np.where(swap[:, None], pairs[:, ::-1], pairs)
-    found = tune("lazy-emd", GRID, replace(judged, human={}, preferences=ordered), (), HASHED)
-    assert found.objective[:3] == ("darr", "tau", "")
-    assert found.best.settings == {"hyp": 1.6, "ref": 0.2}
-    assert found.best.value == 1
+    tuning = tune("lazy-emd", GRID, replace(judged, human={}, preferences=ordered), (), HASHED)
+    assert tuning.objective[:3] == ("darr", "tau", "")
+    assert tuning.best.settings == {"hyp": 1.6, "ref": 0.2}
+    assert tuning.best.value == 1
 
 
 def test_errors_are_tuned_downwards() -> None:
@@ -80,10 +80,10 @@ def test_errors_are_tuned_downwards() -> None:
     score = freight.load("f-alpha", **HASHED, alpha=0.9).score(judged.hyps, judged.refs)["f"]
     judged = replace(judged, human={"quality": score})
     space = parse_space("f-alpha", ["alpha=0.1:0.9:3:linear"])
-    found = tune("f-alpha", space, judged, (), HASHED, statistic="mse", scale=(0.0, 1.0))
-    assert found.best.settings == {"alpha": 0.9}
-    assert found.best.value == pytest.approx(0)
-    assert found.default.value > 0
+    tuning = tune("f-alpha", space, judged, (), HASHED, statistic="mse", scale=(0.0, 1.0))
+    assert tuning.best.settings == {"alpha": 0.9}
+    assert tuning.best.value == pytest.approx(0)
+    assert tuning.default.value > 0
 
 
 @pytest.mark.parametrize("trials", [None, 12])
@@ -93,14 +93,14 @@ def test_a_fold_never_sees_its_own_rows(trials: int | None) -> None:
     folds = []
     for sign in (1, -1):
         poisoned = replace(last, human={"quality": sign * last.human["quality"]})
-        found = tune(
+        tuning = tune(
             "lazy-emd", GRID, [*sets, poisoned], (), HASHED, trials=trials, folds=True, resamples=20
         )
-        assert found.held_out is not None
-        assert [fold.set for fold in found.folds] == ["a a-en", "b b-en", "c c-en"]
-        assert found.held_out.metrics == ("tuned lazy-emd", "default lazy-emd")
-        assert [a.set for a in found.held_out.agreements[::2]] == [f.set for f in found.folds]
-        folds.append(found.folds[-1])
+        assert tuning.held_out is not None
+        assert [fold.set for fold in tuning.folds] == ["a a-en", "b b-en", "c c-en"]
+        assert tuning.held_out.metrics == ("tuned lazy-emd", "default lazy-emd")
+        assert [a.set for a in tuning.held_out.agreements[::2]] == [f.set for f in tuning.folds]
+        folds.append(tuning.folds[-1])
     assert folds[0] == folds[1]
     if trials is None:
         assert folds[0].settings == {"hyp": 0.4, "ref": 0.8}
@@ -109,31 +109,31 @@ def test_a_fold_never_sees_its_own_rows(trials: int | None) -> None:
 def test_a_pair_that_two_sets_have_is_held_out_of_both() -> None:
     same = [made_by(name, "a-en", hyp=0.1, ref=0.2) for name in ("a", "again")]
     other = made_by("b", "b-en", hyp=0.4, ref=0.8)
-    found = tune("lazy-emd", GRID, [*same, other], (), HASHED, folds=True, resamples=20)
+    tuning = tune("lazy-emd", GRID, [*same, other], (), HASHED, folds=True, resamples=20)
     right = {"hyp": 0.4, "ref": 0.8}, {"hyp": 0.1, "ref": 0.2}
-    assert [fold.settings for fold in found.folds] == [right[0], right[0], right[1]]
+    assert [fold.settings for fold in tuning.folds] == [right[0], right[0], right[1]]
 
 
 def test_several_language_pairs_decide_by_their_mean() -> None:
     sets = [made_by("a", "a-en", hyp=0.4, ref=0.8), made_by("b", "b-en", hyp=0.1, ref=0.2)]
-    found = tune("lazy-emd", GRID, sets, (), HASHED)
-    for trial in found.trials:
+    tuning = tune("lazy-emd", GRID, sets, (), HASHED)
+    for trial in tuning.trials:
         assert list(trial.values) == ["a a-en", "b b-en"]
         assert trial.value == pytest.approx(sum(trial.values.values()) / 2)
-    assert found.best.value == max(trial.value for trial in found.trials)
+    assert tuning.best.value == max(trial.value for trial in tuning.trials)
 
 
 def test_a_search_by_trials_finds_the_optimum() -> None:
     pytest.importorskip("optuna")
     train = made_by("one", hyp=0.5, ref=1.0)
     space = parse_space("lazy-emd", ["hyp=0.05:5", "ref=0.05:5"])
-    found = tune("lazy-emd", space, train, (), HASHED, trials=60)
-    assert len(found.trials) == 60
-    assert found.best.value > 0.999
-    assert found.best.value > found.default.value
-    assert 0.25 < found.best.settings["hyp"] < 1
+    tuning = tune("lazy-emd", space, train, (), HASHED, trials=60)
+    assert len(tuning.trials) == 60
+    assert tuning.best.value > 0.999
+    assert tuning.best.value > tuning.default.value
+    assert 0.25 < tuning.best.settings["hyp"] < 1
     again = tune("lazy-emd", space, train, (), HASHED, trials=60)
-    assert [t.settings for t in again.trials] == [t.settings for t in found.trials]
+    assert [t.settings for t in again.trials] == [t.settings for t in tuning.trials]
 
 
 def test_without_optuna_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,8 +145,8 @@ def test_without_optuna_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_same_rows_are_a_warning() -> None:
     train, test = made_by("one", hyp=0.4, ref=0.8), made_by("other", hyp=0.4, ref=0.8)
     half = train.only(np.arange(len(train)) < 40)
-    found = tune("lazy-emd", GRID, train, [half, test], HASHED, resamples=20)
-    assert found.warnings == ("tuned and tested on the same rows: 40 of 40 rows of one",)
+    tuning = tune("lazy-emd", GRID, train, [half, test], HASHED, resamples=20)
+    assert tuning.warnings == ("tuned and tested on the same rows: 40 of 40 rows of one",)
     (warning,) = tune("lazy-emd", GRID, train, (), HASHED).warnings
     assert "measured on the rows that the settings were picked on" in warning
 
@@ -160,10 +160,10 @@ def test_an_interrupt_keeps_what_was_found() -> None:
             raise KeyboardInterrupt
 
     train = made_by("one", hyp=0.1, ref=0.2)
-    found = tune("lazy-emd", GRID, train, (), HASHED, progress=progress)
-    assert len(found.trials) == 3
-    assert found.best.settings == {"hyp": 0.1, "ref": 0.2}
-    assert "stopped after 3 settings; these are the best settings until then" in found.warnings
+    tuning = tune("lazy-emd", GRID, train, (), HASHED, progress=progress)
+    assert len(tuning.trials) == 3
+    assert tuning.best.settings == {"hyp": 0.1, "ref": 0.2}
+    assert "stopped after 3 settings; these are the best settings until then" in tuning.warnings
 
 
 def test_rows_are_whole_segments_by_seed() -> None:
@@ -177,10 +177,10 @@ def test_rows_are_whole_segments_by_seed() -> None:
 
 def test_what_cannot_be_tried_is_counted() -> None:
     space = {"hyp": Choices((0.0, 0.4)), "ref": Choices((0.0, 0.8))}
-    found = tune("lazy-emd", space, made_by("one", hyp=0.4, ref=0.8), (), HASHED)
-    assert np.isnan(found.trials[0].value)
-    assert found.best.settings == {"hyp": 0.4, "ref": 0.8}
-    assert [note for note in found.notes if "1 settings could not be tried" in note]
+    tuning = tune("lazy-emd", space, made_by("one", hyp=0.4, ref=0.8), (), HASHED)
+    assert np.isnan(tuning.trials[0].value)
+    assert tuning.best.settings == {"hyp": 0.4, "ref": 0.8}
+    assert [note for note in tuning.notes if "1 settings could not be tried" in note]
 
 
 MISTAKES: dict[str, tuple[dict[str, Dimension], dict[str, Any], str]] = {
@@ -246,18 +246,18 @@ def test_grids_that_are_none(item: str, message: str) -> None:
 def test_a_preset_comes_back_as_it_was(tmp_path: Path) -> None:
     space = {"hyp": Choices((0.4, np.inf)), "column": Choices(("objective",))}
     train = made_by("one", hyp=np.inf, ref=0.8)
-    found = tune("lazy-emd", space, train, (), {**HASHED, "ref": 0.8, "preset": "authors"})
+    tuning = tune("lazy-emd", space, train, (), {**HASHED, "ref": 0.8, "preset": "authors"})
     path = tmp_path / "tuned.json"
-    found.write_preset(path)
+    tuning.write_preset(path)
     loaded = freight.load("lazy-emd", preset=str(path), **HASHED)
-    assert loaded.signature == found.signatures[0]
+    assert loaded.signature == tuning.signatures[0]
     assert loaded.columns[0].name == "objective"
     assert "hyp=inf,ref=0.8" in loaded.signature
     assert "cut=0.999" in loaded.signature
     content = json.loads(path.read_text())
     assert "encoder" not in content["settings"]
     assert content["found"]["loaded"] == {"encoder": "hashed"}
-    assert content["found"]["value"] == found.best.value
+    assert content["found"]["value"] == tuning.best.value
     assert content["found"]["train"][0]["rows"] == 80
     other = freight.load("lazy-emd", preset=str(path), ref=0.1, column="transport", **HASHED)
     assert "ref=0.1" in other.signature
@@ -322,9 +322,9 @@ def test_rehearsed_scores_are_the_scores_bit_for_bit() -> None:
         expected = scorer.score(hyps, refs)
         remembering = memories.wrap(scorer)
         assert remembering.signature == scorer.signature
-        for found in (rehearsal.score(remembering), remembering.score(hyps, refs).segments):
-            assert list(found) == list(expected.segments)
-            for column, values in found.items():
+        for scores in (rehearsal.score(remembering), remembering.score(hyps, refs).segments):
+            assert list(scores) == list(expected.segments)
+            for column, values in scores.items():
                 np.testing.assert_array_equal(values, expected[column])
 
 
@@ -340,9 +340,9 @@ def test_the_end_of_a_range_is_named() -> None:
     train = made_by("one", hyp=0.4, ref=0.8)
     said = "hyp=0.4 is the end of its range; the optimum may lie outside"
     for ends, named in (((0.1, 0.4), True), ((0.1, 1.6), False)):
-        found = tune("lazy-emd", {"hyp": Range(*ends, count=3)}, train, (), {**HASHED, "ref": 0.8})
-        assert found.best.settings == {"hyp": 0.4}
-        assert (said in found.notes) == named
+        tuning = tune("lazy-emd", {"hyp": Range(*ends, count=3)}, train, (), {**HASHED, "ref": 0.8})
+        assert tuning.best.settings == {"hyp": 0.4}
+        assert (said in tuning.notes) == named
 
 
 def test_ranges_are_searched_between_their_values() -> None:

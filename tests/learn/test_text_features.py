@@ -23,7 +23,7 @@ def test_features_are_pooled_points() -> None:
     np.testing.assert_allclose(powers[0, 16:], first.max(axis=0), atol=1e-6)
 
 
-def test_the_mean_of_a_barycentre_is_that_of_its_layers() -> None:
+def test_the_mean_of_a_barycenter_is_that_of_its_layers() -> None:
     bary = freight.load("bary-score", encoder="hashed", layer="all")
     flat = freight.load("emd", encoder="hashed", layer="all", pooling="unit-mean")
     of_bary, of_flat = freight.features(bary, TEXTS), freight.features(flat, TEXTS)

@@ -60,21 +60,21 @@ def test_counts_are_those_of_a_plain_loop(
             plain[a, b] += window is None or abs(i - j) <= window
     whole = PackedCorpus.chunks
     monkeypatch.setattr(PackedCorpus, "chunks", lambda self: whole(self, 20))
-    found = count_pairs(corpus, window).toarray()
+    counts = count_pairs(corpus, window).toarray()
     expected = [[plain[a, b] for b in corpus.words] for a in corpus.words]
-    assert found.tolist() == expected
+    assert counts.tolist() == expected
 
 
 def test_half_the_singular_vectors_in_closed_form() -> None:
     """A star of three words: the singular values are √2, √2 and 0, and 4 VVᵀ is C²."""
-    found = learn.cooccurrence(learn.pack_texts(["a b", "a c"]), dim=2)
-    assert found.words == ("a", "b", "c")
-    quarter = found.vectors @ found.vectors.T * 4
+    model = learn.cooccurrence(learn.pack_texts(["a b", "a c"]), dim=2)
+    assert model.words == ("a", "b", "c")
+    quarter = model.vectors @ model.vectors.T * 4
     np.testing.assert_allclose(quarter, [[2, 0, 0], [0, 1, 1], [0, 1, 1]], atol=1e-6)
-    neighbours, similarities = zip(*found.nearest("b"), strict=True)
+    neighbours, similarities = zip(*model.nearest("b"), strict=True)
     assert neighbours == ("c", "a")
     assert similarities == (pytest.approx(1), pytest.approx(0, abs=1e-6))
-    assert (found.vectors[np.abs(found.vectors).argmax(axis=0), [0, 1]] > 0).all()
+    assert (model.vectors[np.abs(model.vectors).argmax(axis=0), [0, 1]] > 0).all()
 
 
 def test_many_words_have_the_axes_of_a_dense_svd() -> None:
@@ -83,18 +83,18 @@ def test_many_words_have_the_axes_of_a_dense_svd() -> None:
     picks = rng.choice(1300, (6000, 4), p=weights / weights.sum())
     corpus = learn.pack_texts(" ".join(f"w{word}" for word in row) for row in picks)
     assert len(corpus.words) > 1000
-    found = learn.cooccurrence(corpus, dim=6)
+    model = learn.cooccurrence(corpus, dim=6)
     axes, values, _ = np.linalg.svd(count_pairs(corpus).toarray())
-    kept = [corpus.words.index(word) for word in found.words]
+    kept = [corpus.words.index(word) for word in model.words]
     expected = (axes[:, :6] * values[:6] / 2)[kept]
-    np.testing.assert_allclose(np.abs(found.vectors), np.abs(expected), atol=1e-4)
+    np.testing.assert_allclose(np.abs(model.vectors), np.abs(expected), atol=1e-4)
     again = learn.cooccurrence(corpus, dim=6)
-    np.testing.assert_array_equal(found.vectors, again.vectors)
+    np.testing.assert_array_equal(model.vectors, again.vectors)
 
 
 def test_a_word_beside_no_other_has_no_vector() -> None:
-    found = learn.cooccurrence(learn.pack_texts(["a b", "a c", "alone"]), dim=2)
-    assert found.words == ("a", "b", "c")
+    model = learn.cooccurrence(learn.pack_texts(["a b", "a c", "alone"]), dim=2)
+    assert model.words == ("a", "b", "c")
 
 
 @pytest.mark.parametrize("ending", WRITERS)
@@ -105,11 +105,11 @@ def test_files_come_back_and_have_the_same_bytes_twice(
     bytes_of = []
     for name in ("one", "two"):
         path = tmp_path / f"{name}{ending}"
-        found = getattr(learn, method)(corpus, **METHODS[method])
-        found.save(path)
+        model = getattr(learn, method)(corpus, **METHODS[method])
+        model.save(path)
         cloud = freight.encoder(f"static:{path}").encode(["open the door"], [0])
-        rows = [found.words.index(word) for word in ("open", "door")]
-        np.testing.assert_array_equal(cloud.layers[[0, 2], 0].numpy(), found.vectors[rows])
+        rows = [model.words.index(word) for word in ("open", "door")]
+        np.testing.assert_array_equal(cloud.layers[[0, 2], 0].numpy(), model.vectors[rows])
         assert not cloud.layers[1].any()
         bytes_of.append(path.read_bytes())
         if ending == ".npz":
@@ -117,7 +117,7 @@ def test_files_come_back_and_have_the_same_bytes_twice(
                 about = json.loads(str(arrays["provenance"]))
         else:
             about = json.loads((tmp_path / f"{name}{ending}.json").read_text())
-        assert about == found.provenance
+        assert about == model.provenance
         assert about["options"].items() >= METHODS[method].items()
     assert bytes_of[0] == bytes_of[1]
     assert not list(tmp_path.glob("*.part"))
@@ -235,8 +235,8 @@ def test_one_endless_word_does_not_fill_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("freight.learn.word_vectors._NPZ_LETTERS", 100)
-    found = learn.cooccurrence(learn.pack_texts([f"a {'x' * 60}"]), dim=2)
+    model = learn.cooccurrence(learn.pack_texts([f"a {'x' * 60}"]), dim=2)
     with pytest.raises(freight.InvalidInput, match=r"xxx\.\.\. has 60 letters.*write a \.bin"):
-        found.save(tmp_path / "v.npz")
-    found.save(tmp_path / "v.bin")
+        model.save(tmp_path / "v.npz")
+    model.save(tmp_path / "v.bin")
     assert not (tmp_path / "v.npz").exists()

@@ -19,13 +19,13 @@ def errors(name: str, column: str, data: Path, **options: str) -> tuple[float, f
 
 
 def test_rouge_is_as_far_from_people_as_published(data: Path) -> None:
-    found = errors("rouge-1", "score", data)
-    assert found == pytest.approx(PUBLISHED["rouge-1"], abs=0.005)
-    assert found == pytest.approx((0.0809, 0.2181), abs=1e-4)
+    distances = errors("rouge-1", "score", data)
+    assert distances == pytest.approx(PUBLISHED["rouge-1"], abs=0.005)
+    assert distances == pytest.approx((0.0809, 0.2181), abs=1e-4)
 
 
 @pytest.mark.parametrize("name", ["wrd-score", "wrd-score-code"])
 def test_wrd_score_is_no_further_from_people_than_published(name: str, data: Path) -> None:
-    found = errors(name, "f1", data, lang="code")
-    assert found[0] <= PUBLISHED["wrd-score"][0]
-    assert found[1] <= PUBLISHED["wrd-score"][1]
+    distances = errors(name, "f1", data, lang="code")
+    assert distances[0] <= PUBLISHED["wrd-score"][0]
+    assert distances[1] <= PUBLISHED["wrd-score"][1]

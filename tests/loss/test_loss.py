@@ -109,10 +109,10 @@ def test_bary_score_and_freight_are_their_metrics() -> None:
     weighting: Any = house.weighting
     for metric, loss in ((bary, BaryScore()), (house, Freight(pooling=weighting.pooling))):
         (hyp, there), (ref, due) = encoded(metric, hyps), encoded(metric, refs)
-        found = per_row(loss)(hyp, ref, there, due).double().numpy()
+        losses = per_row(loss)(hyp, ref, there, due).double().numpy()
         score = metric.score(hyps, refs)[metric.columns[0].name]
         wanted = score if metric is bary else -np.log(score)
-        np.testing.assert_allclose(found, wanted, atol=2e-6)
+        np.testing.assert_allclose(losses, wanted, atol=2e-6)
         assert wanted.max() > 0.1
 
 
@@ -281,9 +281,9 @@ def test_without_a_gradient_and_elsewhere_it_is_the_same(
     hyp, ref = states(loss)
     wanted = loss(hyp.requires_grad_(), ref).detach()
     there = (x.detach().to(device).float() for x in (hyp, ref))
-    found = loss(*there)
-    assert found.device.type == device
-    torch.testing.assert_close(found.cpu().double(), wanted, rtol=0, atol=2e-5)
+    value = loss(*there)
+    assert value.device.type == device
+    torch.testing.assert_close(value.cpu().double(), wanted, rtol=0, atol=2e-5)
 
 
 def test_transport_falls_again_for_distant_words() -> None:

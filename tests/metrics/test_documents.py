@@ -53,9 +53,9 @@ def test_it_is_lazy_emd_of_sentences_whose_cost_is_that_of_their_words(
     words = [np.array([len(freight_words(s)) for s in side], float) for side in (hyps, refs)]
     masses = [count / count.sum() for count in words]
     plan = freight.solve(freight.Problem(0.23, 0.31, 0.009), cost, *masses)
-    found = load(**inner).score([HYP], [REF])
-    assert found["transport"][0] == pytest.approx(plan.transport, abs=1e-7)
-    assert found["objective"][0] == pytest.approx(plan.objective, abs=1e-7)
+    scores = load(**inner).score([HYP], [REF])
+    assert scores["transport"][0] == pytest.approx(plan.transport, abs=1e-7)
+    assert scores["objective"][0] == pytest.approx(plan.objective, abs=1e-7)
 
 
 def freight_words(sentence: str) -> list[int]:
@@ -84,15 +84,17 @@ def test_sentences_may_come_in_any_order_unless_order_counts() -> None:
 
 def test_the_sentence_nobody_wrote_is_an_omission() -> None:
     metric = load(epsilon=0.0, inner_epsilon=0.0)
-    found = metric.explain(HYP, HYP + " Penguins hatched in icy Antarctic colonies yesterday.")
-    assert found.omissions == ("Penguins hatched in icy Antarctic colonies yesterday.",)
-    assert found.additions == ()
-    view = found.views[0]
+    explanation = metric.explain(
+        HYP, HYP + " Penguins hatched in icy Antarctic colonies yesterday."
+    )
+    assert explanation.omissions == ("Penguins hatched in icy Antarctic colonies yesterday.",)
+    assert explanation.additions == ()
+    view = explanation.views[0]
     assert view.name == "sentences"
     assert view.hyp.names == tuple(parts(HYP))
-    total = found.base + view.hyp.contributions.sum() + view.ref.contributions.sum()
-    assert total == pytest.approx(found.score, abs=1e-12)
-    assert found.score == metric.score([HYP], [found.references[0]])["objective"][0]
+    total = explanation.base + view.hyp.contributions.sum() + view.ref.contributions.sum()
+    assert total == pytest.approx(explanation.score, abs=1e-12)
+    assert explanation.score == metric.score([HYP], [explanation.references[0]])["objective"][0]
 
 
 def test_a_document_of_a_hundred_sentences() -> None:

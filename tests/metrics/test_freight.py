@@ -1,4 +1,4 @@
-"""The house metric and the stages that only it has."""
+"""The metric `freight` and the stages that only it has."""
 
 from pathlib import Path
 from typing import Any
@@ -85,13 +85,13 @@ def test_the_cost_is_the_logarithm_of_the_cosine_down_to_a_floor() -> None:
 def test_neighbours_are_averaged_where_both_sides_have_one() -> None:
     given = random_pairs()
     plain = costs.LogCosine(0.05)(given)
-    found = costs.Neighbours(costs.LogCosine(0.05), 0.25)(given)
+    averaged = costs.Neighbours(costs.LogCosine(0.05), 0.25)(given)
     for k, (n, m) in enumerate(zip(given.hyp_sizes, given.ref_sizes, strict=True)):
         for i in range(n):
             for j in range(m):
                 beside = [(i + d, j + d) for d in (-1, 1) if 0 <= i + d < n and 0 <= j + d < m]
                 total = plain[k, i, j] + 0.25 * sum(plain[k, a, b] for a, b in beside)
-                assert found[k, i, j] == pytest.approx(float(total / (1 + 0.25 * len(beside))))
+                assert averaged[k, i, j] == pytest.approx(float(total / (1 + 0.25 * len(beside))))
 
 
 def test_standardised_cosines_are_means_over_layers_with_no_mean_left() -> None:

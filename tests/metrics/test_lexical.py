@@ -70,8 +70,8 @@ def rouge(kind: str) -> Callable[[str, Sequence[str]], float]:
 
 def nist(hyp: str, refs: Sequence[str]) -> float:
     words = NLTKWordTokenizer().tokenize
-    found = words(hyp)
-    return float(sentence_nist([words(ref) for ref in refs], found, min(5, len(found))))
+    tokens = words(hyp)
+    return float(sentence_nist([words(ref) for ref in refs], tokens, min(5, len(tokens))))
 
 
 def meteor(hyp: str, refs: Sequence[str]) -> float:
@@ -219,8 +219,8 @@ def test_the_library_on_a_corpus_with_empty_lines() -> None:
     for name in ("bleu", "chrf", "chrf++", "word-f", "ter", "wer"):
         system = DIRECT[name].system
         assert system is not None
-        found = metric(name).score(hyps, refs).system["score"]
-        assert found == pytest.approx(system(hyps, [refs]), abs=1e-12), name
+        score = metric(name).score(hyps, refs).system["score"]
+        assert score == pytest.approx(system(hyps, [refs]), abs=1e-12), name
 
 
 @every_metric
@@ -358,9 +358,9 @@ def test_rouge_reads_recall_and_precision_by_hand() -> None:
         (lexical.rouge_1, [2 / 2, 2 / 4], [2 / 4, 2 / 3]),
         (lexical.rouge_2, [0 / 1, 1 / 3], [0 / 3, 1 / 2]),
     ):
-        found = factory(readout="recall").score(hyps, refs)
-        assert found["score"].tolist() == recall
-        assert "readout=recall" in found.signature
+        result = factory(readout="recall").score(hyps, refs)
+        assert result["score"].tolist() == recall
+        assert "readout=recall" in result.signature
         assert factory(readout="precision").score(hyps, refs)["score"].tolist() == precision
         assert factory(readout="recall").score(refs, hyps)["score"].tolist() == precision
     assert lexical.rouge_1().symmetric

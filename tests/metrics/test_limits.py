@@ -75,8 +75,8 @@ def test_an_empty_side_has_nothing_in_common_with_any_text(name: str) -> None:
     for column in metric.columns:
         expected = NOTHING_IN_COMMON[name][column.name]
         assert column.worst == pytest.approx(expected, nan_ok=True)
-        found = [expected] * 3 + [column.perfect, expected]
-        assert result[column.name].tolist() == pytest.approx(found, nan_ok=True)
+        expected_scores = [expected] * 3 + [column.perfect, expected]
+        assert result[column.name].tolist() == pytest.approx(expected_scores, nan_ok=True)
     empty = [[(flag.kind, flag.side) for flag in flags] for flags in result.flags]
     hyp, ref = [(FlagKind.EMPTY_SIDE, "hyp")], [(FlagKind.EMPTY_SIDE, "ref")]
     assert empty == [ref, hyp, hyp, [(FlagKind.BOTH_EMPTY, None)], ref]
@@ -221,8 +221,8 @@ def test_one_hot_vectors_never_collide() -> None:
     for name, column in (("bert-score", "f1"), ("emd", "transport"), ("wmd", "distance")):
         metric = freight.load(name, encoder="one-hot")
         alone = metric.score([words[0]], ["different"])[column][0]
-        found = metric.score(words[:-1], words[1:])[column]
-        assert (found == alone).all(), name
+        scores = metric.score(words[:-1], words[1:])[column]
+        assert (scores == alone).all(), name
 
 
 @every_metric
@@ -252,7 +252,7 @@ def test_opposite_vectors_are_the_end_of_the_range() -> None:
         column = "precision" if name == "wrd-score" else metric.columns[0].name
         assert result[column][0] == expected
     hyp = np.array([[0.55, math.sqrt(1 - 0.55**2)], [-1.0, 0.0], [-1.0, 0.0]])
-    found = freight.load("bert-score", encoder="hashed").parts[0].score_measures([hyp], [one])
-    assert found["recall"][0] == pytest.approx(0.55)
-    assert found["precision"][0] == pytest.approx((0.55 - 2.0) / 3)
-    assert found["f1"][0] == -1.0  # 2PR / (P + R) is -8
+    scores = freight.load("bert-score", encoder="hashed").parts[0].score_measures([hyp], [one])
+    assert scores["recall"][0] == pytest.approx(0.55)
+    assert scores["precision"][0] == pytest.approx((0.55 - 2.0) / 3)
+    assert scores["f1"][0] == -1.0  # 2PR / (P + R) is -8

@@ -113,7 +113,7 @@ def test_it_pickles_and_repeats(name: str) -> None:
         assert first[column.name].tolist() == second[column.name].tolist()
 
 
-def test_an_empty_text_without_idf_mass_has_no_barycentre_and_is_flagged() -> None:
+def test_an_empty_text_without_idf_mass_has_no_barycenter_and_is_flagged() -> None:
     result = freight.load("bary-score", idf="ref").score(
         ["", "one", "two"], ["four", "five", "six"]
     )

@@ -42,7 +42,7 @@ def test_layers_that_are_not_there(layer: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["lazy-emd", "emd", "bert-score", "f-alpha", "yisi-1"])
-def test_every_join_is_a_score_of_its_own(name: str) -> None:
+def test_every_pooling_is_a_score_of_its_own(name: str) -> None:
     primary = loaded(name).columns[0].name
     seen = {}
     for pooling in ("mean", "unit-mean", "power-means", "barycenter"):
@@ -57,14 +57,14 @@ def test_every_join_is_a_score_of_its_own(name: str) -> None:
             assert one == other or np.abs(values - others).max() > 1e-5, (one, other)
 
 
-def test_joins_of_one_layer_are_that_layer() -> None:
+def test_poolings_of_one_layer_are_that_layer() -> None:
     plain = loaded("emd", layer=2).score(HYPS, REFS)["transport"]
     for pooling in ("unit-mean", "barycenter"):
         joined = loaded("emd", layer=2, pooling=pooling).score(HYPS, REFS)["transport"]
         np.testing.assert_allclose(joined, plain, atol=1e-6)
 
 
-def test_under_equal_masses_a_barycentre_is_the_mean_of_the_unit_layers() -> None:
+def test_under_equal_masses_a_barycenter_is_the_mean_of_the_unit_layers() -> None:
     """A token is nearest to itself in the next layer, so that the plans are the identity."""
     means, barycenters = (
         freight.load("emd", layer="all", pooling=pooling).score(HYPS, REFS)["transport"]
@@ -214,10 +214,10 @@ def test_bary_score_of_the_paper_is_its_text() -> None:
 
 
 def test_the_root_of_bary_score_is_explained_in_full() -> None:
-    found = loaded("bary-score", root=True).explain(HYPS[0], REFS[0])
-    view = found.views[0]
-    total = found.base + view.hyp.contributions.sum() + view.ref.contributions.sum()
-    assert total == pytest.approx(found.score, abs=1e-12)
+    explanation = loaded("bary-score", root=True).explain(HYPS[0], REFS[0])
+    view = explanation.views[0]
+    total = explanation.base + view.hyp.contributions.sum() + view.ref.contributions.sum()
+    assert total == pytest.approx(explanation.score, abs=1e-12)
 
 
 def test_a_setting_overrides_a_preset() -> None:

@@ -164,9 +164,9 @@ def test_wmdo_by_hand(written: str) -> None:
     # b comes first and is not behind the beginning, a is not behind b: three chunks of two words
     assert metric.score(["a b"], ["b a"])["distance"][0] == pytest.approx(0.18)
     # one word of four has no vector: its cost is 1, and a tenth of its share is charged
-    found = metric.score(["a b half zzz"], ["a b half a"])
-    assert found["distance"][0] == pytest.approx(0.25 + 0.18 * 1 / 4 + 0.10 / 4)
-    assert found.flags == (("unknown units 25% (hyp)",),)
+    result = metric.score(["a b half zzz"], ["a b half a"])
+    assert result["distance"][0] == pytest.approx(0.25 + 0.18 * 1 / 4 + 0.10 / 4)
+    assert result.flags == (("unknown units 25% (hyp)",),)
 
 
 def test_wrd_score_by_hand(written: str) -> None:

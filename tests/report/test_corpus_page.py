@@ -96,24 +96,26 @@ def acted(open_page: OpenPage, made: str, acts: str) -> tuple[dict[str, Any], st
       }})().finally(finish);
     </script></body>"""
     page = POLICY.sub("", made).replace("</body>", script)
-    found, messages = open_page(page, "#out")
+    rendered, messages = open_page(page, "#out")
     assert messages == ""
-    kept = re.search(r'<pre id="out">(.*?)</pre>', found, re.DOTALL)
+    kept = re.search(r'<pre id="out">(.*?)</pre>', rendered, re.DOTALL)
     assert kept
     out = json.loads(kept[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
     assert out.pop("fetched") == []
-    return out, found
+    return out, rendered
 
 
 def test_a_page_is_one_file() -> None:
     made = compared()
-    found = Elements(made)
-    assert all(link.startswith(("data:", "#")) for link in found.links)
+    elements = Elements(made)
+    assert all(link.startswith(("data:", "#")) for link in elements.links)
     assert not re.search(r"https?://|@import", made)
-    assert {"lazy-emd objective↓", "bleu score↑", "amber", "beryl"} <= set(found.text.split("\n"))
-    assert "bleu moves nothing, so there is no plan to show" in found.text
-    assert "1 flagged" in found.text
-    assert f"2 systems × {len(HYPS) // 2} segments" in found.text
+    assert {"lazy-emd objective↓", "bleu score↑", "amber", "beryl"} <= set(
+        elements.text.split("\n")
+    )
+    assert "bleu moves nothing, so there is no plan to show" in elements.text
+    assert "1 flagged" in elements.text
+    assert f"2 systems × {len(HYPS) // 2} segments" in elements.text
 
 
 def test_a_browser_opens_it_without_complaint(open_page: OpenPage) -> None:
@@ -138,7 +140,7 @@ def test_of_ten_thousand_rows_a_page_is_drawn(open_page: OpenPage) -> None:
       all("table.paged thead button")[1].click();
       out.rising = scores();
       typed("text", "HYPOTHESIS 77 OF");
-      out.found = [numbers(), status()];
+      out.matches = [numbers(), status()];
       typed("text", "no such thing");
       out.none = [numbers(), status()];
       typed("text", "");
@@ -155,7 +157,7 @@ def test_of_ten_thousand_rows_a_page_is_drawn(open_page: OpenPage) -> None:
     rising = out["rising"]
     assert rising == sorted(rising)
     assert max(rising) < min(falling)
-    assert out["found"] == [["78"], "1–1 of 1"]
+    assert out["matches"] == [["78"], "1–1 of 1"]
     assert out["none"] == [[], "no matching segments"]
     assert out["flagged"] == [10, "1–10 of 10", "flag"]
 

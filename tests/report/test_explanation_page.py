@@ -62,19 +62,19 @@ EVERYTHING: dict[str, Explanation | Comparison] = {
 
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_a_fragment_is_well_formed_and_fetches_nothing(name: str) -> None:
-    found = Elements(fragment(EVERYTHING[name]))
-    assert found.open == []
-    assert found.links == []
-    assert not {"html", "head", "body", "script", "style"} & set(found.names)
+    elements = Elements(fragment(EVERYTHING[name]))
+    assert elements.open == []
+    assert elements.links == []
+    assert not {"html", "head", "body", "script", "style"} & set(elements.names)
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_a_browser_opens_the_page_without_complaint(name: str, open_page: OpenPage) -> None:
     made = page(EVERYTHING[name])
     assert "http" not in re.sub("http-equiv", "", made)
-    found, messages = open_page(made)
+    rendered, messages = open_page(made)
     assert messages == ""
-    assert Elements(found).names["section"] > 0
+    assert Elements(rendered).names["section"] > 0
 
 
 def test_texts_say_which_language_they_are_in_where_it_is_sure() -> None:
@@ -90,13 +90,13 @@ def test_tags_and_quotes_in_texts_stay_text(open_page: OpenPage) -> None:
     views = tuple(replace(view, name=BAD) for view in hostile.views)
     bad = replace(hostile, metric=BAD, signature=BAD, references=(BAD, "y"), views=views)
     bad = replace(bad, flags=(BAD,))
-    found, messages = open_page(page(bad))
-    there = Elements(found)
+    rendered, messages = open_page(page(bad))
+    there = Elements(rendered)
     assert messages == ""
     assert there.names["script"] == Elements(page(tame)).names["script"] == 1
     assert there.names["img"] == 0
     assert there.text.count("<script>alert(1)</script>") >= 5
-    assert "<title>Explanation of a score</title>" in found
+    assert "<title>Explanation of a score</title>" in rendered
 
 
 def test_every_class_is_ours_and_styled() -> None:
@@ -107,14 +107,14 @@ def test_every_class_is_ours_and_styled() -> None:
 
 
 def _classes(text: str) -> set[str]:
-    return {c for found in re.findall(r'class="([^"]*)"', text) for c in found.split()}
+    return {c for value in re.findall(r'class="([^"]*)"', text) for c in value.split()}
 
 
 @pytest.mark.parametrize("name", ["short", "long", "greedy", "blended", "chinese"])
 def test_what_is_shown_adds_up_to_the_score(name: str) -> None:
     explanation = EXPLANATIONS[name]
     text = fragment(explanation)
-    sums = [_numbers(found) for found in re.findall(r'<p class="fx-sum">(.*?)</p>', text, re.S)]
+    sums = [_numbers(line) for line in re.findall(r'<p class="fx-sum">(.*?)</p>', text, re.S)]
     assert all(sum(parts) == pytest.approx(total, abs=1e-9) for *parts, total in sums)
     assert sums[0][-1] == round(explanation.scores[explanation.column.name], 4)
     tables = re.findall(r'<table class="fx-shares">(.*?)</table>', text, re.S)
@@ -139,14 +139,14 @@ def test_every_metric_that_moves_something_is_drawn(name: str, tmp_path: Path) -
     metric = metric.fit([HYP, REF], [HYP, REF]) if metric.needs_fitting else metric
     for refs in (REF, ["", REF], ""):
         explanation = metric.explain(HYP, refs)
-        found = Elements(fragment(explanation))
-        assert found.open == []
-        assert number(explanation.score) in found.text
-        assert explanation.signature in found.text
+        elements = Elements(fragment(explanation))
+        assert elements.open == []
+        assert number(explanation.score) in elements.text
+        assert explanation.signature in elements.text
         explanation.save(tmp_path / "page.html")
         assert (tmp_path / "page.html").read_text("utf-8") == explanation.html()
-    assert found.names["svg"] <= 1
-    assert "(empty)" in found.text
+    assert elements.names["svg"] <= 1
+    assert "(empty)" in elements.text
 
 
 def test_a_notebook_shows_it_with_its_style() -> None:
@@ -179,9 +179,9 @@ def test_pieces_are_the_text_and_errors_are_coloured() -> None:
     for name in ("short", "blended", "hostile"):
         for view in EXPLANATIONS[name].views:
             for side in (view.hyp, view.ref):
-                found = text_pieces(side, ())
-                assert "".join(piece.text for piece in found) == side.text
-                assert not any(piece.title for piece in found if piece.text.isspace())
+                shown = text_pieces(side, ())
+                assert "".join(piece.text for piece in shown) == side.text
+                assert not any(piece.title for piece in shown if piece.text.isspace())
     side = EXPLANATIONS["short"].views[0].hyp
     error = ErrorSpan("hyp", 4, 17, "major", "wrong", side.text[4:17])
     pieces = [(p.text, p.severity) for p in text_pieces(side, [error])]

@@ -36,9 +36,9 @@ def test_rounding_keeps_sums() -> None:
     rng = np.random.default_rng(1)
     for _ in range(50):
         parts = rng.normal(size=9)
-        found = round_to_sum(parts, float(parts.sum()))
-        assert found.sum() == pytest.approx(round(parts.sum(), 4), abs=1e-12)
-        assert np.abs(found - parts).max() < 1.01e-4
+        rounded = round_to_sum(parts, float(parts.sum()))
+        assert rounded.sum() == pytest.approx(round(parts.sum(), 4), abs=1e-12)
+        assert np.abs(rounded - parts).max() < 1.01e-4
 
 
 def test_numbers_of_cells() -> None:

@@ -65,14 +65,14 @@ def draw(tmp_path_factory: pytest.TempPathFactory) -> Draw:
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_page_is_one_file(name: str, draw: Draw) -> None:
     page = draw(name)
-    found = Elements(page)
-    assert all(link.startswith(("data:", "#")) for link in found.links)
+    elements = Elements(page)
+    assert all(link.startswith(("data:", "#")) for link in elements.links)
     assert "http://" not in page
     assert "https://" not in page
     assert "@import" not in page
     assert set(re.findall(r"url\((.)", page)) <= {"#"}
-    assert all(metric in found.text for metric in STUDIES[name].metrics)
-    assert all(line in found.text for line in STUDIES[name].signatures)
+    assert all(metric in elements.text for metric in STUDIES[name].metrics)
+    assert all(line in elements.text for line in STUDIES[name].signatures)
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -130,17 +130,17 @@ def test_tags_in_texts_stay_text(name: str, tmp_path: Path, open_page: OpenPage)
     warnings, notes = ("tuned and tested on the same rows",), ("3 rows left out",)
     tame = replace(STUDIES[name], warnings=warnings, notes=notes)
     expected, _ = open_page(page_of(tame, tmp_path))
-    found, messages = open_page(page_of(hostile(tame), tmp_path))
+    rendered, messages = open_page(page_of(hostile(tame), tmp_path))
     assert messages == ""
     # How many ticks an axis has depends on the room that names leave.
     names = [
         Counter({k: n for k, n in Elements(page).names.items() if k not in DRAWING})
-        for page in (found, expected)
+        for page in (rendered, expected)
     ]
     assert names[0] == names[1]
-    assert "<title>Metrics against people</title>" in found
+    assert "<title>Metrics against people</title>" in rendered
     hyp = next(h for h in tame.sets[0].hyps if h in expected)
-    assert hyp + HOSTILE in Elements(found).text
+    assert hyp + HOSTILE in Elements(rendered).text
 
 
 def test_headings_sort_and_the_chooser_chooses(draw: Draw, open_page: OpenPage) -> None:
@@ -152,23 +152,23 @@ def test_headings_sort_and_the_chooser_chooses(draw: Draw, open_page: OpenPage) 
       select.dispatchEvent(new Event("change"));
     </script></body>"""
     policy = re.compile('<meta http-equiv="Content-Security-Policy"[^>]*>')
-    found, messages = open_page(policy.sub("", page).replace("</body>", acts))
+    rendered, messages = open_page(policy.sub("", page).replace("</body>", acts))
     assert messages == ""
-    first = re.findall(r'<th scope="row">[^<]*</th>\s*<td [^>]*data-value="([^"]*)"', found)
+    first = re.findall(r'<th scope="row">[^<]*</th>\s*<td [^>]*data-value="([^"]*)"', rendered)
     values = [float(value) for value in first]
     assert len(values) == len(NOISE)
     assert values == sorted(values, reverse=True)
-    assert re.search(r'<div class="view" id="view1" hidden', found)
-    assert re.search(r'<div class="view" id="view2">', found)
+    assert re.search(r'<div class="view" id="view1" hidden', rendered)
+    assert re.search(r'<div class="view" id="view2">', rendered)
 
 
 def test_no_script_but_ours_may_run(draw: Draw, open_page: OpenPage) -> None:
     page = draw("systems")
-    found, messages = open_page(
+    rendered, messages = open_page(
         page.replace("</body>", "<script>document.title='owned'</script></body>")
     )
     assert "Content Security Policy" in messages
-    assert "<title>Metrics against people</title>" in found
+    assert "<title>Metrics against people</title>" in rendered
 
 
 @pytest.mark.parametrize("name", ["sets", "systems", "preferences"])

@@ -66,9 +66,9 @@ def test_the_line_is_that_of_least_squares_over_all_points() -> None:
 def test_cells_bear_their_numbers() -> None:
     assert {".250", "−.500", "1"} <= set(texts(DRAWN["correlations"]))
     p = np.array([[0.5, 0.0002], [0.9997, 0.5]])
-    found = texts(plots.significances(p, ["a", "b"], "t"))
-    assert {"<.001", "1"} <= set(found)
-    assert ".500" not in found, "a metric has no p against itself"
+    labels = texts(plots.significances(p, ["a", "b"], "t"))
+    assert {"<.001", "1"} <= set(labels)
+    assert ".500" not in labels, "a metric has no p against itself"
 
 
 def test_too_many_cells_bear_none() -> None:

@@ -16,12 +16,12 @@ PAIRS = tuple(rated(f"wmt15-da {pair}", 30, 3, ("da_z",)) for pair in ("cs-en", 
 
 def agreed(values: dict[str, list[float]], **changes: Any) -> Study:
     """A study whose agreements are these numbers, metric by metric."""
-    found = tuple(
+    agreements = tuple(
         Agreement(metric, one.name, "da_z", value, value - 0.1, value + 0.1, 90, 0)
         for metric, row in values.items()
         for one, value in zip(PAIRS, row, strict=True)
     )
-    return study(*PAIRS, metrics=tuple(values), agreements=found, **changes)
+    return study(*PAIRS, metrics=tuple(values), agreements=agreements, **changes)
 
 
 def test_best_and_second_of_every_column_the_average_among_them() -> None:

@@ -59,9 +59,9 @@ def test_it_is_brute_force_to_the_bit(name: str) -> None:
 @pytest.mark.parametrize("name", ["lazy-emd", "bert-score"])
 def test_a_real_encoder(name: str) -> None:
     metric = freight.load(name)
-    found = freight.mbr(SAMPLES, metric, references=OTHERS, matrix=True)
-    assert found.matrix is not None
-    assert found.matrix.tobytes() == brute_force(metric, SAMPLES, OTHERS).tobytes()
+    choice = freight.mbr(SAMPLES, metric, references=OTHERS, matrix=True)
+    assert choice.matrix is not None
+    assert choice.matrix.tobytes() == brute_force(metric, SAMPLES, OTHERS).tobytes()
     assert freight.mbr(SAMPLES, name).text == SAMPLES[0]
 
 
@@ -109,12 +109,12 @@ def test_a_weight_may_decide() -> None:
 
 def test_itself_left_out_is_its_own_sample_alone() -> None:
     metric = hashed("bert-score")
-    found = freight.mbr(SAMPLES, metric, itself=False, matrix=True)
-    assert found.matrix is not None
+    choice = freight.mbr(SAMPLES, metric, itself=False, matrix=True)
+    assert choice.matrix is not None
     for k in range(len(SAMPLES)):
-        rest = np.delete(found.matrix[k], k)
-        assert found.utilities[k] == pytest.approx(rest.mean(), rel=1e-15)
-    assert found.matrix[0, 2] == pytest.approx(1.0)  # the same text, another sample
+        rest = np.delete(choice.matrix[k], k)
+        assert choice.utilities[k] == pytest.approx(rest.mean(), rel=1e-15)
+    assert choice.matrix[0, 2] == pytest.approx(1.0)  # the same text, another sample
     alone = freight.mbr(["one"], metric, itself=False)
     assert alone.index == 0
     assert np.isnan(alone.utility)
@@ -124,16 +124,16 @@ def test_itself_left_out_is_its_own_sample_alone() -> None:
 
 def test_what_cannot_be_compared_is_not_flattered() -> None:
     metric = hashed("wmd")  # an empty side has no worst distance: nan
-    found = freight.mbr(["", *OTHERS], metric, matrix=True)
-    assert found.matrix is not None
-    assert found.matrix[0, 0] == 0.0
-    assert np.isnan(found.matrix[0, 1:]).all()
-    assert np.isnan(found.utilities[0])
-    assert found.index > 0
-    assert found.flags == ("both sides empty", "empty side")
+    choice = freight.mbr(["", *OTHERS], metric, matrix=True)
+    assert choice.matrix is not None
+    assert choice.matrix[0, 0] == 0.0
+    assert np.isnan(choice.matrix[0, 1:]).all()
+    assert np.isnan(choice.utilities[0])
+    assert choice.index > 0
+    assert choice.flags == ("both sides empty", "empty side")
     without = freight.mbr(OTHERS, metric)
-    assert found.utilities[1:].tolist() == without.utilities.tolist()
-    assert found.text == without.text
+    assert choice.utilities[1:].tolist() == without.utilities.tolist()
+    assert choice.text == without.text
 
 
 def test_another_column_another_choice() -> None:
@@ -145,11 +145,11 @@ def test_another_column_another_choice() -> None:
         freight.mbr(texts, metric, "nothing")
 
 
-def test_idf_is_learnt_from_all_the_lists() -> None:
+def test_idf_is_fitted_to_all_the_lists() -> None:
     metric = freight.load("mover-score", encoder="hashed")
-    found = freight.mbr([SAMPLES, OTHERS], metric, matrix=True)
+    choices = freight.mbr([SAMPLES, OTHERS], metric, matrix=True)
     fitted = metric.fit([*SAMPLES, *OTHERS], [*SAMPLES, *OTHERS], "given texts")
-    for texts, choice in zip((SAMPLES, OTHERS), found, strict=True):
+    for texts, choice in zip((SAMPLES, OTHERS), choices, strict=True):
         assert choice.signature == fitted.signature != metric.signature
         assert choice.matrix is not None
         assert choice.matrix.tobytes() == brute_force(fitted, texts, texts).tobytes()
@@ -234,7 +234,7 @@ def test_mistakes_in_what_candidates_are_compared_with(said: Any, message: str) 
 def test_lists_of_lists_agree_in_number() -> None:
     with pytest.raises(freight.InvalidInput, match="2 lists of candidates but 1 of weights"):
         freight.mbr([["a"], ["b"]], "chrf", weights=[[1]])
-    found = freight.mbr(
+    choices = freight.mbr(
         [["a", "b"], ["a", "b"]], "chrf", references=[["b"], None], weights=[None, [3, 1]]
     )
-    assert [choice.text for choice in found] == ["b", "a"]
+    assert [choice.text for choice in choices] == ["b", "a"]

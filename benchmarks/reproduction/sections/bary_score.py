@@ -549,8 +549,8 @@ def _webnlg_claims(store: Store) -> Iterator[Claim]:
 
 
 def _robust(store: Store, encoder: str) -> Outcome | None:
-    found = [column(store, encoder, name) for name in scored(store, encoder) if name in JOINED]
-    label = ALL if found and ALL in found[0] else BARY
-    over = [values[label] > values[ONE_LAYER] for values in found if label in values]
+    columns = [column(store, encoder, name) for name in scored(store, encoder) if name in JOINED]
+    label = ALL if columns and ALL in columns[0] else BARY
+    over = [values[label] > values[ONE_LAYER] for values in columns if label in values]
     what = "all layers" if label == ALL else "the last five"
     return Outcome(all(over), f"{sum(over)} of {len(over)} ({what})") if over else None

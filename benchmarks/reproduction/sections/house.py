@@ -1,4 +1,4 @@
-"""Captions, and the house metric against all others."""
+"""Captions, and the default metric against all others."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -16,7 +16,7 @@ LEVEL = 0.05
 
 
 class Contest(NamedTuple):
-    """The house metric beside the best other one, with the p that it is ahead, or behind."""
+    """The default metric beside the best other one, with the p that it is ahead, or behind."""
 
     column: str
     own: float
@@ -40,9 +40,9 @@ def captions(store: Store) -> Iterator[str]:
         "MSCOCO's "
         "at system level ([above](#figure-6-captions-system-level))."
     )
-    found = {encoder: store.ask(encoder, CAPTIONS).values for encoder in encoders}
-    yield table("metric", _rows(found.values()), found)
-    yield bullets(f"{encoder}: {_captioning(values)}" for encoder, values in found.items())
+    by_encoder = {encoder: store.ask(encoder, CAPTIONS).values for encoder in encoders}
+    yield table("metric", _rows(by_encoder.values()), by_encoder)
+    yield bullets(f"{encoder}: {_captioning(values)}" for encoder, values in by_encoder.items())
 
 
 def _captioning(values: dict[str, float]) -> str:
@@ -58,7 +58,7 @@ def _captioning(values: dict[str, float]) -> str:
 
 def house(store: Store) -> Iterator[str]:
     """All metrics by encoder, and whether the lead of `freight` is significant."""
-    yield "## The house metric"
+    yield "## The default metric"
     yield (
         "`freight` against every other metric. WMT15 and WMT17 are means over the pairs to "
         "English, over segments; RS is REALSumm. The others have their published settings; the "
@@ -67,9 +67,9 @@ def house(store: Store) -> Iterator[str]:
         "the other hand, is picked on the same rows that it is tested on."
     )
     for encoder in store.encoders:
-        found = {name: column(store, encoder, name) for name in scored(store, encoder)}
+        columns = {name: column(store, encoder, name) for name in scored(store, encoder)}
         yield f"**{encoder}**"
-        yield table("metric", _rows(found.values()), found)
+        yield table("metric", _rows(columns.values()), columns)
     yield (
         "p-values below are one-sided: the null hypothesis is that `freight` and the best other "
         "metric agree equally well with people, the alternative that `freight` agrees better. They "

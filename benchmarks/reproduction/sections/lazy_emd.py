@@ -54,8 +54,8 @@ ROWS = dict(
 SETTINGS = ("(.23,.31)", "(.009,.95)", "(.018,.97)", "(1,1)")
 TO_ENGLISH = DARR[:3]
 WHY = (
-    "Tuned, Lazy-EMD passes EMD and stays behind BERTScore's F. Penalties say how firmly each side "
-    "is held in one plan; F adds up two plans, each of which lets one side go altogether, and on "
+    "Tuned, Lazy-EMD passes EMD and stays behind BERTScore's F. Penalties say how closely one plan "
+    "keeps to each marginal; F adds up two plans, each of which has one marginal free, and on "
     "these pairs no setting of the table above brings more than that. Why was not tested: the "
     "encoder is another than the paper's, whose costs are smaller."
 )
@@ -188,9 +188,9 @@ def _examples(store: Store) -> Iterator[str]:
         ref, hyp = texts[row]
         name = f"{row}: “{hyp}” for “{ref}”" if hyp != ref else f"{row}, with itself"
         lines.append(line)
-        for encoder, found in _example_scores(store).items():
+        for encoder, scores in _example_scores(store).items():
             lines.append(
-                Line(name, encoder, dict(zip(paper.columns, found[row], strict=True)), False)
+                Line(name, encoder, dict(zip(paper.columns, scores[row], strict=True)), False)
             )
     lines = [line._replace(ranked=False) for line in lines]
     yield side_by_side(lines, paper.columns, digits=4, paper=paper)
@@ -247,7 +247,7 @@ def _tuned(store: Store) -> Iterator[str]:
     if all(values):
         tuned = _printed(rows)
         yield checked(_stands(tuned, values), WHY)
-        yield _untuned(tuned["`lazy-emd`, tuned"], [found[OBJECTIVE] for found in values])
+        yield _untuned(tuned["`lazy-emd`, tuned"], [one[OBJECTIVE] for one in values])
 
 
 def _printed(rows: list[str]) -> dict[str, list[float]]:
@@ -515,7 +515,7 @@ def _claims_of_wmt(store: Store) -> Iterator[Claim]:
         "Section 2.3",
         "Which of BERTScore's P, R and F is best changes from set to set",
         cases_of(store.encoders, winners),
-        "columns of [the table below](#the-house-metric) in which each is first",
+        "columns of [the table below](#the-default-metric) in which each is first",
     )
     figures = [
         f"{e} {number(column(store, e, 'WMT17 r')[F1])} and "

@@ -116,7 +116,7 @@ def _beside_ours(name: str, ours: dict[str, dict[str, float]]) -> str:
 
 def _system_values(store: Store, vectors: str = WORDS) -> dict[str, dict[str, float]]:
     """By label r over WMT18's systems, pair by pair, and their mean."""
-    found: dict[str, dict[str, float]] = {}
+    correlations: dict[str, dict[str, float]] = {}
     for pair in PAIRS_18:
         people = np.array([*rated_systems(pair).values()])
         scores = store.systems(vectors, pair)
@@ -126,8 +126,8 @@ def _system_values(store: Store, vectors: str = WORDS) -> dict[str, dict[str, fl
                 "std(.3,.7)": 0.3 * scores[UNIGRAM] + 0.7 * scores[BIGRAM],
             }
         for label, values in scores.items():
-            found.setdefault(label, {})[pair] = correlate(values, people, "pearson")
-    return {k: _with_average(v) for k, v in found.items() if len(v) == len(PAIRS_18)}
+            correlations.setdefault(label, {})[pair] = correlate(values, people, "pearson")
+    return {k: _with_average(v) for k, v in correlations.items() if len(v) == len(PAIRS_18)}
 
 
 def _systems(store: Store) -> str:
@@ -156,7 +156,7 @@ def _encoders(store: Store) -> dict[str, str]:
 def _text_masses(store: Store) -> dict[str, dict[str, dict[str, float]]]:
     """By vectors, then by mass and side, the mass of each word and the cosine of the two sides."""
     ref, hyp, _ = HOLIDAY
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    by_vectors: dict[str, dict[str, dict[str, float]]] = {}
     for name, encoder in _encoders(store).items():
         for mass, title in (("nbow", "nBOW"), ("nsim", "nSIM")):
             view = (
@@ -175,8 +175,8 @@ def _text_masses(store: Store) -> dict[str, dict[str, dict[str, float]]]:
             cosine = float(both[0] @ both[1] / np.linalg.norm(both[0]) / np.linalg.norm(both[1]))
             for side, masses in sides.items():
                 words = {word: masses.get(word, 0.0) for word in every}
-                found.setdefault(name, {})[f"{title} {side}"] = {**words, "cosine": cosine}
-    return found
+                by_vectors.setdefault(name, {})[f"{title} {side}"] = {**words, "cosine": cosine}
+    return by_vectors
 
 
 def _masses(store: Store) -> Iterator[str]:
@@ -203,14 +203,14 @@ def _three_scores(store: Store) -> dict[str, dict[str, dict[str, float]]]:
     """By vectors and hypothesis what Table VIII has."""
     hyps, refs = list(VICTORIES.values()), [[VICTORY]] * 3
     bleu = freight.load("sentence-bleu").score(hyps, refs)["score"] / 100
-    found = {}
+    scores = {}
     for name, encoder in _encoders(store).items():
         own = freight.load("std", encoder=encoder).score(hyps, refs)["similarity"]
-        found[name] = {
+        scores[name] = {
             row: {"sentBLEU": float(bleu[k]), "STD*": float(own[k])}
             for k, row in enumerate(VICTORIES)
         }
-    return found
+    return scores
 
 
 def _three(store: Store) -> Iterator[str]:
@@ -227,17 +227,17 @@ def _three(store: Store) -> Iterator[str]:
 
 def _by_vectors(store: Store) -> dict[str, dict[str, float]]:
     """By vectors r of STD on WMT15 and on WMT18's systems."""
-    found = {}
+    correlations = {}
     for vectors in store.vectors:
         asked = {pair: store.ask(vectors, wmt15(pair)).values for pair in ENGLISH}
         if all(STD in values for values in asked.values()):
             segments = _with_average({p: v[STD] for p, v in asked.items()})
             systems = _system_values(store, vectors).get(STD, {})
-            found[vectors] = {
+            correlations[vectors] = {
                 **{f"WMT15 {k}": v for k, v in segments.items()},
                 **{f"WMT18 {k}": v for k, v in systems.items()},
             }
-    return found
+    return correlations
 
 
 def _vectors(store: Store) -> str:
@@ -428,7 +428,7 @@ def _meaning(store: Store) -> Claim:
         claim,
         holds,
         f"`std` is above sentence BLEU, chrF and ROUGE in {sum(won)} of {len(won)} columns of "
-        f"[the last table](#the-house-metric), en-cs aside",
+        f"[the last table](#the-default-metric), en-cs aside",
     )
 
 

@@ -106,8 +106,8 @@ def _study(store: Store) -> Study:
     }
     for name, encoder in _encoders(store).items():
         for metric in ("wrd-score", "wrd-score-code"):
-            found = freight.load(metric, encoder=encoder).score(pairs.hyps, pairs.refs)
-            scores[f"`{metric}`, {name}"] = found["f1"]
+            result = freight.load(metric, encoder=encoder).score(pairs.hyps, pairs.refs)
+            scores[f"`{metric}`, {name}"] = result["f1"]
         greedy = freight.load("bert-score", encoder=encoder).score(pairs.hyps, pairs.refs)
         scores[f"`bert-score` on the same vectors, {name}"] = greedy["f1"]
     contextual = freight.load("bert-score").score(pairs.hyps, pairs.refs)

@@ -197,12 +197,6 @@ class Side:
         first = np.column_stack((np.arange(len(self.spans)), self.spans)).astype(np.int64)
         return np.concatenate((first[self.spans[:, 0] >= 0], self.repeats))
 
-    @property
-    def unmatched_units(self) -> Array:
-        """The indices of the text's units at least half of whose mass is unmatched."""
-        heavy = (self.weights > 0) & (2.0 * self.unmatched_mass >= self.weights)
-        return np.flatnonzero(heavy & (self.spans[:, 0] >= 0))
-
     def quote(self, units: Array) -> tuple[str, ...]:
         """The words of these units as in the text, neighbours joined into one phrase."""
         outside = [self.names[k] for k in units if self.spans[k, 0] < 0]

@@ -132,7 +132,7 @@ def scatter(
         axes.set_ylabel(shorten(y_name, 40), fontsize=8)
         if labels:
             off = np.abs(y[both] - intercept - slope * x[both])
-            for row in _without_overlap(x, y, both[np.argsort(-off)], 3):
+            for row in _without_overlap(y, both[np.argsort(-off)], 3):
                 side = "right" if x[row] > x[both].mean() else "left"
                 axes.annotate(
                     shorten(labels[row], 24), (x[row], y[row]), ha=side,
@@ -321,7 +321,7 @@ def _brief(number: float) -> str:
     return decimals(number).replace("0.", ".", 1)
 
 
-def _without_overlap(x: Array, y: Array, rows: Array, most: int) -> list[int]:
+def _without_overlap(y: Array, rows: Array, most: int) -> list[int]:
     """The first rows whose labels do not overlap each other."""
     tall = 0.09 * (np.ptp(y[rows]) or 1.0)
     chosen: list[int] = []
