@@ -28,8 +28,9 @@ number), edited by rule and scored against themselves, and {ours} sentences of o
 one word replaced by a synonym, and negated. All metrics have their defaults; `mover-score` knows
 its IDF from the sentences.
 
-The unit is the way from a sentence itself (0) to the next sentence of the set (1), the mean over
-the set: an edit that costs 0.05 takes a twentieth of it.
+Costs are drops of the score on a scale from 0, a sentence scored against itself, to 1, the next
+sentence of the set scored against it (the mean over the set): an edit that costs 0.05 takes a
+twentieth of that drop.
 
 - **casing**: no capitals; **punctuation**: no mark at the end; **filler**: "also", "clearly",
   "indeed" or "really" behind the first auxiliary; **synonym**: one word. These keep the meaning.

@@ -1,6 +1,6 @@
 """What can go wrong, said so that the reader knows what to change.
 
-Of code from outside the package that is its file and line, which are found here too.
+For code from outside the package a message names its file and line, which are found here too.
 """
 
 import hashlib

@@ -1,9 +1,9 @@
 """The compiled kernels (`src/cpp`), and how many threads they may use.
 
-A kernel shares out its batch among threads of its own, with the interpreter's lock released; there
-are as many threads as OMP_NUM_THREADS says, else as this process has cores. Arrays of float32 or
-float64 are read where they lie, whatever their strides. Structures are those of `batches.hpp`,
-`scanning.hpp` and `judging.hpp`.
+A kernel distributes its batch over threads of its own, with the GIL released; there are as many
+threads as OMP_NUM_THREADS says, else as this process has cores. Arrays of float32 or float64 are
+read where they lie, whatever their strides. Structures are those of `batches.hpp`, `scanning.hpp`
+and `judging.hpp`.
 """
 
 import ctypes

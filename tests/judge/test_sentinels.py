@@ -21,7 +21,7 @@ from freight.judge.pairwise import (
     pairwise_confidence_error,
     soft_pairwise_accuracy,
 )
-from freight.judge.sentinels import shuffle_references
+from freight.judge.sentinels import unrelated_references
 from freight.judge.significance import soft_accuracy_p_values
 from freight.report.judge import write_judge_report
 from freight.report.tables import leaderboard, ranks, sentinel_rows, study_record, table_rows
@@ -62,22 +62,22 @@ def sentinel(study: Study, name: str) -> float:
 
 def test_nobody_gets_their_own_reference_and_a_segment_keeps_one() -> None:
     refs = tuple((f"reference {k // 3}",) for k in range(900))
-    shuffled = shuffle_references(refs, seed=3)
+    shuffled = unrelated_references(refs, seed=3)
     assert shuffled is not None
     assert all(a != b for a, b in zip(refs, shuffled, strict=True))
     assert sorted(shuffled) == sorted(refs)
     assert len({(a, b) for a, b in zip(refs, shuffled, strict=True)}) == 300
-    assert shuffle_references(refs, seed=3) == shuffled != shuffle_references(refs, seed=4)
+    assert unrelated_references(refs, seed=3) == shuffled != unrelated_references(refs, seed=4)
 
 
 def test_references_with_a_text_in_common_are_not_exchanged() -> None:
     refs = (("a", "b"), ("b", "c"), ("d",), ("a",))
     for seed in range(20):
-        shuffled = shuffle_references(refs, seed)
+        shuffled = unrelated_references(refs, seed)
         assert shuffled is not None
         assert all(not {*own} & {*other} for own, other in zip(refs, shuffled, strict=True))
-    assert shuffle_references((("a",), ("a",))) is None
-    assert shuffle_references((("a", "b"), ("b", "c"))) is None
+    assert unrelated_references((("a",), ("a",))) is None
+    assert unrelated_references((("a", "b"), ("b", "c"))) is None
 
 
 def test_sentinels_of_a_study_are_what_they_say() -> None:

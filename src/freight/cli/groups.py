@@ -1,7 +1,7 @@
 """Options in groups: a command takes a few dataclasses, and the shell sees their fields.
 
-A group is a dataclass whose fields are annotated as typer's parameters. `grouped` makes a command
-of a function of groups. The groups that several commands share are defined here.
+A group is a dataclass whose fields are annotated as typer's parameters. `grouped` turns a
+function that takes groups into a command. The groups that several commands share are defined here.
 """
 
 import inspect

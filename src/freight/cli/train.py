@@ -246,11 +246,11 @@ class FitOptions:
     strength: Annotated[
         float | None,
         typer.Option(
-            min=0.0, help="Of the differences: 1 is all, 0 none. Default: as few as serve."
+            min=0.0, help="Scales the adapter. Default: the least with 90 % of the best gain."
         ),
     ] = None
     hold_out: Annotated[
-        str, typer.Option(help="What the test has to itself: segments, language pairs or systems.")
+        str, typer.Option(help="Held out whole for the test: segments, (language) pairs, systems.")
     ] = "segments"
     resamples: options.Resamples = 1000
     seed: options.Seed = 0

@@ -1,8 +1,8 @@
 """Pairs of measures in padded batches, and costs: what moving mass between two units costs.
 
-A pairing gathers pairs in batches of fixed shape, so that the bits of a pair's score do not depend
-on its neighbours. A cost is a function from `Pairs` to a tensor (pair, hyp unit, ref unit); entries
-in the padding are not read. A function of your own serves as well as these.
+A pairing gathers pairs in batches of fixed shape, so that a pair's score is bitwise the same
+whatever else is in the batch. A cost is a function from `Pairs` to a tensor (pair, hyp unit, ref
+unit); entries in the padding are not read. A function of your own serves as well as these.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from freight.transport.types import Array, Plans, Problem, fetch_array, send_to_
 STEP = 16
 CELLS = 2**16
 GPU_CELLS = 2**22
-"""How many numbers the costs of a batch are."""
+"""How many entries the costs of a batch have at most (on a CPU, on a GPU)."""
 GPU_UNITS = 2**16
-"""How many units a side of a batch has at most on a GPU, where they are gathered."""
+"""How many units a side of a batch has at most on a GPU."""
 WIDE = 4096
+"""Where a side has more units, either side is padded to its own length, not to the longer one."""
 MOST_CELLS = 2**29
-"""Units past which a side is padded to its own length, and cells past which no matrix is made."""
+"""Two texts whose cost matrix would have more entries are refused."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +65,7 @@ class PackedRows:
 class PointPairs(Pairs):
     """Pairs that compare points.
 
-    The batch has a fixed number of rows, so that a pair's bits do not depend on its neighbours:
+    The batch has a fixed number of rows, so that costs are bitwise the same whatever else is in it:
     rows past the last pair are dummies, and they are cut here, before a cost sees anything.
     """
 
@@ -74,13 +75,13 @@ class PointPairs(Pairs):
 
     @property
     def padded_points(self) -> tuple[Tensor, Tensor]:
-        """Of hyp and of ref, those of dummies included."""
+        """The points of hyp and of ref, dummy rows included."""
         hyp, ref = (side if isinstance(side, Tensor) else side.padded for side in self.sides)
         return hyp, ref
 
     @property
     def points(self) -> tuple[Tensor, Tensor]:
-        """Of hyp and of ref (pair, unit, dim)."""
+        """The points of hyp and of ref (pair, unit, dim), without dummy rows."""
         hyp, ref = self.padded_points
         return hyp[: len(self.which)], ref[: len(self.which)]
 
@@ -157,7 +158,7 @@ def side_by_side(
 
     Both sides are padded to the longer one rounded up, and every shape has its number of rows; a
     pair with a very long side is alone in its batch, and padded to the lengths of its own sides.
-    Without `fill` there are no dummies, and a pair's bits depend on its batch.
+    Without `fill` there are no dummies, and the last bits of a cost depend on the batch.
     """
     sizes = np.diff(hyp.offsets)[index[:, 0]], np.diff(ref.offsets)[index[:, 1]]
     limits = (GPU_CELLS, GPU_UNITS) if hyp.points.is_cuda else (CELLS, CELLS)
@@ -352,7 +353,7 @@ class Mix:
 
 
 def with_order(cost: Cost, weight: float) -> Cost:
-    """A cost in which the places of units have this share, from 0 on."""
+    """The cost (1 - weight) * cost + weight * order: word order has this share, 0 to 1."""
     if not 0.0 <= weight <= 1.0:
         raise InvalidInput(f"order={weight!r}; give the share of word order, from 0 to 1")
     return Mix(((1.0 - weight, cost), (weight, order))) if weight else cost
@@ -360,10 +361,10 @@ def with_order(cost: Cost, weight: float) -> Cost:
 
 @dataclass(frozen=True)
 class Inner:
-    """What it takes to turn the parts of one unit into those of another, by a problem of their own.
+    """The cost of two sentences: the value of an inner transport problem between their words.
 
-    `column` is what is read off its plan: transport or objective. Where that could not be solved
-    the cost is nan.
+    `column` is the value that is read off the inner plan: transport or objective. Where the inner
+    problem could not be solved the cost is nan.
     """
 
     cost: Cost

@@ -3,7 +3,7 @@
 They are read off the texts alone, by rules that have no parameters: a metric of meaning hardly
 notices them, and people mind them most. Number words, negations and names are those of English;
 digits, scripts, cut-off and repeated text are found in any language. A difference has a span in
-either text; one of them is empty where that text has nothing to show, and then says where.
+each text; in a text that lacks the words it is empty, and is where they would stand.
 """
 
 from __future__ import annotations
@@ -230,8 +230,8 @@ def _prefixed(hyp: _Text, ref: _Text) -> Iterator[CriticalDifference]:
 def _surplus(text: _Text, other: _Text) -> list[Span]:
     """The negations of a text without an equal one in the other.
 
-    Where the other has one of the kind, only such count whose neighbours are neighbours there:
-    what one text says of two things in a row the other may say once.
+    Where the other has the same word too, one counts only if it was inserted, so that the words
+    around it are adjacent there: a text may negate each of two things, the other both at once.
     """
     known = Counter(one.word for one in other.negations)
     own = Counter(one.word for one in text.negations)

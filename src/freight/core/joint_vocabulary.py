@@ -42,7 +42,7 @@ class JointPairs(Pairs):
 
     @property
     def positions(self) -> tuple[Positions, Positions]:
-        """Of the units of each side in both texts."""
+        """The positions of each side's units in both texts."""
         return self.unit_positions
 
     def similarity(self) -> torch.Tensor:
@@ -62,11 +62,12 @@ class JointPairs(Pairs):
 class Joint:
     """Two measures on the set of all units of a pair.
 
-    `mass` is "nsim" (a unit of the text weighs exp(1), another exp of its similarity to the text's
-    centroid, normalized) or "own" (the masses that the weighting gave, nothing elsewhere). `shared`
-    is "stays" (mass that both texts put on the same unit is cancelled at no cost, and only the rest
-    is transported) or "moved" (all of it is). `centroid` averages the "list" of a text's units,
-    repeats included, or their "set". A side has the units on which it has mass.
+    `mass` is "nsim", a softmax over the units of the pair (exp(1) for a unit that the text has,
+    exp(cosine to the text's centroid) for one that only the other text has), or "own" (the masses
+    that the weighting gave, 0 elsewhere). `shared` is "stays" (mass that both texts put on the same
+    unit is cancelled at no cost, and only the rest is transported) or "moved" (all mass is
+    transported). `centroid` is the mean over the "list" of a text's units, repeats included, or
+    over their "set". A side has the units on which it has mass.
     """
 
     mass: str = "nsim"

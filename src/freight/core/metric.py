@@ -53,8 +53,8 @@ class Metric:
 
     Every step is a plain function, or an object with a `__call__`; see `freight.core` for those
     there are. `ref_weighting` weighs the references where each side has document frequencies of
-    its own. A hypothesis that is surely in another language than its reference has nothing in
-    common with it, unless the metric is `cross_lingual`.
+    its own. A hypothesis that is surely in another language than its reference is scored as if
+    unrelated (every cosine 0), unless the metric is `cross_lingual`.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """The pipeline on a GPU: while one chunk is solved, the next is encoded and one more is tokenized.
 
-It runs the functions of `pipeline` beside each other and changes no score: without this module
-everything would be done in turn, as it is on a CPU, where all of it wants the same cores.
+It runs the functions of `pipeline` concurrently and changes no score: without this module they
+would run in turn, as on a CPU, where all of them need the same cores.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _Begun = tuple[Chunk, list[Encoded], Spoken, list[torch.cuda.Event]]
 _CostBatch = tuple[Pairs, torch.Tensor]
 
 _SWITCH = 2e-4
-"""Seconds after which a thread that computes lets another one, while a GPU is busy."""
+"""The interpreter's switch interval while a GPU is used, in seconds."""
 _CPU_CELLS = 2**20
-"""How many entries the costs have that one thread solves at a time on the CPU."""
+"""How many cost entries one thread solves at a time on the CPU."""
 _MOST = 4
 _LAYER = 2**33
-"""Chunks grow, at most so many times, while a GPU has this many bytes for every layer kept."""
+"""Chunks may grow k-fold, k up to _MOST, where a GPU has k times these bytes per layer kept."""
 
 
 def overlapped_chunks(
@@ -102,10 +102,10 @@ def overlapped_chunks(
 
 @contextmanager
 def _frequent_switches() -> Iterator[None]:
-    """Let no thread wait long for the interpreter.
+    """Shorten the interpreter's switch interval, so that no thread waits long for the GIL.
 
-    Whoever gives a GPU something to do lets go of the interpreter and, while other threads compute,
-    gets it back after 5 ms: longer than what it asked for takes.
+    A thread that launches GPU work releases the GIL and, while other threads compute, gets it back
+    only after that interval; the default of 5 ms is longer than such work takes.
     """
     before = sys.getswitchinterval()
     sys.setswitchinterval(min(_SWITCH, before))
@@ -124,10 +124,10 @@ def make_ahead(make: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
 
 @contextmanager
 def _on_streams(streams: Sequence[torch.cuda.Stream]) -> Iterator[None]:
-    """Work on streams of its own, so that it does not queue behind what other threads ask.
+    """Run GPU work on these streams, so that it does not queue behind that of other threads.
 
-    The result must be kept until all that is made of it is there: its memory is given to the next
-    work on these streams, which waits for nobody.
+    Keep the result until all that is computed from it is done: its memory is reused by the next
+    work on these streams, which does not wait.
     """
     with ExitStack() as stack:
         for stream in streams:

@@ -7,7 +7,7 @@
 
 Distinct texts of a chunk are encoded once, batches have fixed shapes, and memory follows the chunk.
 What needs torch is imported where it is used: lexical metrics come this way too, without it.
-On a GPU `overlap` runs these same functions beside each other.
+On a GPU `overlap` runs these same functions concurrently.
 """
 
 from __future__ import annotations
@@ -324,8 +324,8 @@ class PairCosts:
 def compute_costs(metric: Metric, hyp: Measures, ref: Measures, index: Array) -> PairCosts:
     """The costs of the pairs of an index (pair, 2) of measures.
 
-    One empty side has nothing in common with the other. A text that is not empty but has no known
-    unit cannot be compared with any but itself.
+    A pair with one empty side gets each column's worst score. A text that is not empty but has no
+    known unit can be compared with itself only; its other pairs have no score.
     """
     empty = np.stack((hyp.empty[index[:, 0]], ref.empty[index[:, 1]]), axis=1)
     lost = np.stack((hyp.unknown[index[:, 0]], ref.unknown[index[:, 1]]), axis=1) == 1.0
@@ -348,7 +348,7 @@ def score_measures(metric: Metric, hyp: Measures, ref: Measures, index: Array) -
 
 
 def read_scores(metric: Metric, costs: PairCosts) -> PairScores:
-    """Solve the metric's problems and read its columns; an empty side gets what they declare."""
+    """Solve the metric's problems and read its columns; an empty side gets the declared score."""
     flags = list(costs.flags)
     scores = {column.name: np.full(len(flags), np.nan) for column in metric.columns}
     for column in metric.columns:
@@ -406,8 +406,8 @@ def add_text_flags(
 ) -> PairCosts:
     """Add the flags of a pair's texts, and those of their languages, `spoken`.
 
-    A hypothesis in another language than its reference has nothing in common with it, whatever an
-    encoder of many languages makes of them, unless the metric is to compare languages.
+    A hypothesis in another language than its reference is scored as if unrelated (every cosine 0),
+    whatever vectors a multilingual encoder gives them, unless the metric is `cross_lingual`.
     """
     from freight.core.costs import separated
 

@@ -281,7 +281,7 @@ def _roman(numeral: str) -> float:
 
 
 def _no_date(text: str, run: re.Match[str]) -> bool:
-    """Whether May, March or the like is another word here: such need a number beside them."""
+    """Whether May, March or the like is no date: no number is beside it, and no "in" before it."""
     word = run["date"].rstrip(".").lower()
     if word not in _DOUBTFUL:
         return False

@@ -51,7 +51,7 @@ def attribute(readout: Readout, column: str, score: float, plans: Sequence[Plans
 class Transport:
     """The transport cost of the plan, and its objective: with the penalty on unmatched mass.
 
-    `cut` leaves what moves at this cost or more out of the first.
+    With `cut` the transport cost leaves out mass that moves at this cost or more.
     """
 
     cut: float | None = None
@@ -65,7 +65,7 @@ class Transport:
         return Reading({"transport": paid, "objective": plan.objective}, {})
 
     def shares(self, column: str, score: float, plans: Sequence[Plans]) -> Shares:
-        """What each unit's moves cost, and for the objective what it leaves unmoved."""
+        """The transport cost by unit; for the objective also the penalty on its unmatched mass."""
         if column == "objective":
             return objective_shares(plans[0])
         return transport_shares(plans[0], math.inf if self.cut is None else self.cut)
@@ -275,15 +275,16 @@ class Shares(NamedTuple):
         return Shares(self.base + other.base, self.hyp + other.hyp, self.ref + other.ref)
 
     def reaching(self, score: float, base: float = 0.0) -> Shares:
-        """In the same proportions, so that all of them lead from the base to the score."""
+        """The shares scaled by one factor so that, with this base, they add up to the score."""
         total = self.total
         return self.times((score - base) / total if total else 0.0)._replace(base=base)
 
 
 def transport_shares(plan: Plans, limit: float = math.inf) -> Shares:
-    """The cost of each unit's flows, of those with a cost below a limit; half to either end.
+    """The transport cost by unit: half of what a flow costs goes to each of its two units.
 
-    Where one marginal is free, all of it belongs to the units of the other side.
+    Where one marginal is free, all of it goes to the unit of the other side. Only flows at a cost
+    below `limit` count.
     """
     paid = plan.flow * plan.cost * (plan.cost < limit)
     hyp = 0.5 if plan.problem.hyp and plan.problem.ref else float(plan.problem.hyp > 0)

@@ -36,8 +36,8 @@ _MOST_UNREAD = 0.1
 class Column:
     """A column of scores: which way is better, what identical texts get, and the range.
 
-    `worst` is what a text gets that has nothing in common with the other, as an empty one has:
-    every cosine is 0. It is nan where there is no such score. Vectors that point in opposite
+    `worst` is the score of unrelated texts (every cosine is 0), and of a text whose other side is
+    empty. It is nan where there is no such score. Vectors that point in opposite
     directions may score worse; no score leaves `bounds`, whatever the rounding.
     """
 
@@ -71,8 +71,8 @@ class Result:
     """Scores in input order, the first column the primary one.
 
     `winners` is the reference that each segment's scores come from; `flags` says, by segment, what
-    could not be scored normally. Where system scores are no means, `tallies` holds a row of numbers
-    a segment that add up, and `total` makes system scores of their sum.
+    could not be scored normally. Where system scores are not means, `tallies` holds numbers per
+    segment that add up, and `total` computes system scores from their sum.
     """
 
     name: str
@@ -196,7 +196,7 @@ class Result:
         return cite(self.signature)
 
     def __getitem__(self, column: str) -> Array:
-        """One number a segment."""
+        """The scores in a column, one per segment."""
         return self.segments[column]
 
     def __len__(self) -> int:
@@ -204,7 +204,7 @@ class Result:
 
     @property
     def system(self) -> dict[str, float]:
-        """Scores of all segments together: means over those that have one, where nothing else."""
+        """System scores by column: means over scored segments, unless `total` computes them."""
         return self.system_of(self.tally)
 
     @property
@@ -238,7 +238,7 @@ class Result:
         return sum(worst) / max(len(self), 1)
 
     def to_arrow(self, **kept: Sequence[Any]) -> Any:
-        """A pyarrow table: a row a segment, with the winning reference and the flags.
+        """A pyarrow table: one row per segment, with the winning reference and the flags.
 
         `kept` are columns to put in front, such as `id=ids, hyp=hyps, ref=refs`. The number of the
         winning reference counts from 0, as `refs` does.
@@ -303,7 +303,7 @@ def result_of(scorer: ReducesReferences, scored: PairScores, segments: Array) ->
 
 
 class Chosen(NamedTuple):
-    """One number a segment and column, and the reference that it comes from."""
+    """One score per segment and column, and the reference that it comes from."""
 
     scores: dict[str, Array]
     winners: Array
@@ -318,7 +318,7 @@ def check_references(rule: str) -> None:
 def reduce_references(
     columns: tuple[Column, ...], scores: dict[str, Array], segments: Array, how: str
 ) -> Chosen:
-    """From a score a reference to one a segment: the best, each column's best, or the mean."""
+    """From one score per reference to one per segment: best, each column's best, or mean."""
     starts = np.flatnonzero(np.diff(segments, prepend=-1))
     ends = np.append(starts[1:], len(segments))
     best = {c.name: _winners(scores[c.name], starts, ends, c.higher) for c in columns}

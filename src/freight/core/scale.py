@@ -56,9 +56,10 @@ class Scale:
 
     `unrelated` and `near` (texts that differ in one word) are percentiles 5, 50 and 95, `typical`
     are those of outputs of WMT systems, at `steps`. `systems` are the scores of whole
-    systems, `unrelated_system` that of a whole unrelated system. `agreement` has a slope, its
-    95 % interval, the number of segments at which noise halves the squared slope, and the largest
-    number that was measured: more segments count as so many.
+    systems, `unrelated_system` that of a whole unrelated system. `agreement` is (slope, low, high,
+    noise, most): people prefer the better of two systems that differ by d with probability
+    1 / (1 + exp(-slope * d / sqrt(1 + noise / min(segments, most)))), where low and high are the
+    95 % interval of the slope, and `most` is the largest number of segments that was measured.
     """
 
     higher: bool

@@ -157,7 +157,7 @@ class AdaptedScorer:
 
     @property
     def name(self) -> str:
-        """That of the scorer."""
+        """The name of the scorer."""
         return self.scorer.name
 
     @property
@@ -167,7 +167,7 @@ class AdaptedScorer:
 
     @property
     def signature(self) -> str:
-        """That of the scorer, or its name and a digest of the file that it is written in."""
+        """The scorer's signature, or its name and a digest of the file that it is written in."""
         if isinstance(self.scorer, Signed):
             return self.scorer.signature
         digest = source_digest(self.scorer)
@@ -211,7 +211,7 @@ class AdaptedScorer:
         return replace(result, columns=self.columns, segments=segments)
 
     def system_of(self, tally: Array) -> dict[str, float]:
-        """That of the scorer, where its results have tallies."""
+        """The scorer's system scores out of a tally, where its results have tallies."""
         if not isinstance(self.scorer, SystemScorer):
             raise InvalidInput(
                 f"the results of {self.name} have tallies; give it a method system_of(tally)"
@@ -219,7 +219,7 @@ class AdaptedScorer:
         return self.scorer.system_of(tally)
 
     def explain(self, hyp: str, ref: str | Sequence[str], column: str | None = None) -> Explanation:
-        """That of the scorer, where it can explain."""
+        """The scorer's explanation, where it can explain."""
         if not isinstance(self.scorer, Explainable):
             raise InvalidInput(f"{self.name} cannot explain its scores: it has no method explain")
         return self.scorer.explain(hyp, ref, column)

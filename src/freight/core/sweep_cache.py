@@ -69,7 +69,7 @@ class SweepCache:
                 encoder.encode(chunk.texts, sorted(several), shared)
 
     def score(self, scorer: PipelineScorer) -> dict[str, Array]:
-        """One number a segment in each column, as `scorer.score` gives them."""
+        """One score per segment in each column, as `scorer.score` gives them."""
         last, solved = self._last, dict[_Key, list[PairScores]]()
         for part in scorer.parts:
             key = _solved(part)

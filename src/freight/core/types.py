@@ -28,8 +28,8 @@ class Kind(IntFlag):
     UNKNOWN = 8
     ABSENT = 16  # without a vector of its own: the vector is zero
     LITERAL = 32
-    """Compared with others of this kind by its id, which stands for its characters: equal or
-    orthogonal, whatever the vectors are. The vector of an unknown token says nothing of it."""
+    """Compared with others of this kind by spelling (its id), not by vector: equal or orthogonal.
+    The vector of an unknown token says nothing of it."""
     TYPOGRAPHIC = 64
     """Punctuation that is not all of ASCII, as ellipses and most quotation marks are not."""
     BLANK = 128  # white space alone, as a token of SentencePiece
@@ -51,7 +51,7 @@ class UnitSpans:
 
     @cached_property
     def spans(self) -> Spans:
-        """Of every unit."""
+        """The spans of every unit."""
         return self._find()
 
     @property
@@ -60,12 +60,12 @@ class UnitSpans:
         return self.spans.continued if self._continued is None else self._continued
 
     def at(self, units: Array) -> UnitSpans:
-        """Of these units, or of those that have a flag."""
+        """The same of these units: numbers, or a boolean for each unit."""
         known = None if self._continued is None else self._continued[units]
         return UnitSpans(lambda: Spans(*(x[units] for x in self.spans)), known)
 
     def merged(self, first: Array, last: Array) -> UnitSpans:
-        """Of runs of units, none of which goes on with a word."""
+        """The same of runs of units, none of which goes on with a word."""
         none = np.zeros(len(first), bool)
         return UnitSpans(lambda: Spans(self.spans.start[first], self.spans.end[last], none), none)
 
@@ -217,7 +217,7 @@ def _numbers(ids: Array, member: Array, first: Array) -> Array:
 
 
 def mixed_ids(ids: Array, place: Array) -> Array:
-    """Ids scrambled by their place in a group: their sum, wrapping around, numbers the group."""
+    """A hash of each id and its place in a group; the sum modulo 2**64 is the group's id."""
     key = np.random.default_rng(0).integers(1, 2**63, size=int(place.max(initial=0)) + 1)
     mixed = (ids.astype(np.uint64) + np.uint64(1)) * (key.astype(np.uint64) | np.uint64(1))[place]
     return mixed ^ (mixed >> np.uint64(29))
@@ -280,17 +280,17 @@ class Pairs:
 
     @property
     def masses(self) -> tuple[Array, Array]:
-        """Of both sides."""
+        """The masses of hyp and of ref."""
         return self.hyp_weights, self.ref_weights
 
     @property
     def sizes(self) -> tuple[Array, Array]:
-        """Of both sides."""
+        """The number of units of hyp and of ref."""
         return self.hyp_sizes, self.ref_sizes
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """That of their cost matrices: pair, hyp unit, ref unit."""
+        """The shape of the cost matrices: pair, hyp unit, ref unit."""
         return len(self.which), self.hyp_weights.shape[1], self.ref_weights.shape[1]
 
     @property
@@ -308,7 +308,7 @@ class Pairs:
 
     @property
     def positions(self) -> tuple[Positions, Positions]:
-        """Of the units of hyp and of ref; here each side has the units of its own text in order."""
+        """The positions of hyp and ref units; here a side has its own text's units in order."""
         hyp, ref = (
             np.arange(1, mass.shape[1] + 1) / size[:, None]
             for mass, size in zip(self.masses, self.sizes, strict=True)

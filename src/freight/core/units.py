@@ -107,7 +107,7 @@ def sentences_and_words(cloud: Cloud) -> Cloud:
 
 @dataclass(frozen=True)
 class Ngrams:
-    """Words in a row, their vectors end to end; a text shorter than n repeats its last word."""
+    """Words in a row, their vectors concatenated; a text shorter than n repeats its last word."""
 
     n: int
     of: Units = words

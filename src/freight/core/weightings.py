@@ -44,13 +44,13 @@ def unit_mean(layers: torch.Tensor) -> torch.Tensor:
 
 
 def power_means(layers: torch.Tensor) -> torch.Tensor:
-    """Minimum, mean and maximum over the layers scaled to unit length, end to end."""
+    """Minimum, mean and maximum over the layers scaled to unit length, concatenated."""
     scaled = normalize(layers, dim=-1)
     return torch.cat((scaled.amin(dim=1), scaled.mean(dim=1), scaled.amax(dim=1)), dim=-1)
 
 
 def end_to_end(layers: torch.Tensor) -> torch.Tensor:
-    """One layer after the other, all equally long: cosines are the mean of the layers' cosines.
+    """The layers, scaled to equal length and concatenated: cosines are the mean of the layers'.
 
     The length is proportional to the mean of the layers' lengths.
     """
@@ -66,22 +66,22 @@ def pointing(vectors: torch.Tensor) -> torch.Tensor:
 SENTENCES = Path(__file__).with_name("sentences.txt")
 _LEAST = 1e-4
 _DIRECTIONS = 8
-"""Principal directions that are removed of an encoder of many languages; see docs/languages.md."""
+"""Principal directions removed from a multilingual encoder's vectors; see docs/languages.md."""
 
 
 @dataclass(frozen=True)
 class Standardised:
-    """Layers end to end, each with its mean taken off, divided by its spread, all equally long.
+    """The layers, standardised by dimension (mean 0, deviation 1), equally long, concatenated.
 
     The cosine of two such vectors is the mean of the layers' cosines, the length of one is
-    proportional to the mean of the layers' lengths. Mean and spread of every
-    dimension come from the bundled sentences, so that they are the encoder's own and a score
-    depends on nothing but its two texts. The sentences have many names in them: with
-    the mean of such texts taken off, other words are told apart best. With an adapter, mean and
-    spread are those of the untrained encoder, with which it was fitted. Those of the encoders in
-    packages come with the library, in single precision, for any device; others are computed. Of an
-    encoder of many languages the principal directions of each layer are removed
-    too: its vectors have them in common, whatever they mean.
+    proportional to the mean of the layers' lengths. Mean and standard deviation (the spread) of
+    every dimension are measured on the bundled sentences, so that they belong to the encoder and a
+    score depends only on its two texts. The sentences have many names in them: subtracting the mean
+    of such texts tells other words apart best. With an adapter, mean and spread are those of the
+    untrained encoder, with which it was fitted. Those of the encoders in packages come with the
+    library, in single precision, for any device; others are computed. From a multilingual encoder's
+    vectors the principal directions of each layer are removed too: all its vectors have them,
+    whatever they mean.
     """
 
     encoder: Encoder

@@ -1,4 +1,4 @@
-"""Languages: their codes and names, which one texts are in (py3langid, offline), and for what."""
+"""Languages: codes and names, detection by py3langid (offline), and flags of texts by language."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Adapters: small differences to an encoder's weights, fitted to human ratings, in one file.
 
 An adapter belongs to the weights that it was fitted on, which it knows by their hash, and to a
-metric, whose own settings it may bring along. The differences are added to the weights once, when
+metric, whose parameters it may set. The differences are added to the weights once, when
 the encoder is loaded: an encoder with an adapter is as fast as without.
 """
 

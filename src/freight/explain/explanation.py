@@ -292,11 +292,11 @@ class View:
         return Matching(near, np.maximum(moved - near, 0.0), np.maximum(weights - moved, 0.0))
 
     def counterparts(self, side: str, *units: int) -> tuple[str, ...]:
-        """The words that a unit, or those of a word, are matched to, in the plan of their side.
+        """The words of the other text that units of a side are matched to, by that side's plan.
 
-        These are all that receive a fifth or more of the mass that moves, or else the one that
-        receives most. Mass matched to a unit itself, where the other text does not have it, is
-        not counted.
+        These are the units that get a fifth or more of the moved mass, or else the one that gets
+        most. Mass that is matched to the same unit, where the other text does not have it, is not
+        counted.
         """
         flow = plan_for_side(self.plans, side).flow
         own, other = (self.hyp, self.ref) if side == "hyp" else (self.ref, self.hyp)

@@ -1,7 +1,7 @@
 """Error spans: the words of a hypothesis that are wrong or added, and those of a reference missing.
 
 A word that the other text has too is matched, and so is a function word. Any other word is an error
-if the nearest units of the other text are far from its own: by how far, its severity.
+if the nearest units of the other text are far from its own; how far decides its severity.
 `benchmarks/studies/spans.py` fitted both limits to expert annotations. What differs critically is a
 major error in any case.
 """
@@ -42,15 +42,15 @@ class ErrorSpan:
 MINOR, MAJOR = 0.066, 0.21
 """The costs from which on a word is an error of this severity, fitted for `freight`.
 
-The cost of a word is that to the nearest units, added up over its own; 1 is that of one unit
-between unrelated texts.
+The cost of a word is the sum over its units of the cost to the nearest unit of the other text, as a
+share of the cost between unrelated units.
 """
 
 
 def word_costs(view: View, name: SideName) -> tuple[list[TextWord], Array, Array]:
-    """The words of a side, which of them the other side has not, and what each costs.
+    """The words of a side, whether each is absent from the other side, and its cost.
 
-    A word that the other side has, a function word and a mark cost nothing.
+    The cost is 0 for a word that the other side has, a function word and a punctuation mark.
     """
     own, other = (view.hyp, view.ref) if name == "hyp" else (view.ref, view.hyp)
     known, texts = {*_folded_words(other)}, _folded_words(own)
@@ -171,7 +171,7 @@ class SegmentErrors(NamedTuple):
 
 
 def json_lines(segments: Iterable[SegmentErrors]) -> Iterator[str]:
-    """One object a segment: its number, its system, its best reference and its spans."""
+    """One JSON object per segment: its number, its system, its best reference and its spans."""
     for one in segments:
         record = {**one._asdict(), "spans": [asdict(span) for span in one.spans]}
         # A lone surrogate is no character that UTF-8 has.
@@ -179,7 +179,7 @@ def json_lines(segments: Iterable[SegmentErrors]) -> Iterator[str]:
 
 
 def tab_separated(segments: Iterable[SegmentErrors]) -> Iterator[str]:
-    """The form of the WMT shared task: a row a span of the hypothesis, then those missing.
+    """The format of the WMT shared task: one row per span, first those of the hypothesis.
 
     The columns are segment, system, start, end, severity, and the side that the characters are in.
     """

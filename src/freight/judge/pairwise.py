@@ -104,9 +104,9 @@ class Accuracy:
 
     @property
     def chance(self) -> float:
-        """What a metric of random numbers gets: it ties nothing, or everything if that is better.
+        """The accuracy of random scores: with no ties, or with all tied where that is higher.
 
-        The search of epsilon adds a little to it where there are few pairs.
+        Tie calibration gets a little more than this where there are few pairs.
         """
         untied = Accuracy(self.rated, 0.0)
         ties = estimate(untied, np.zeros(self.sample.size))

@@ -87,13 +87,13 @@ def _where(sentinel: str, columns: Sequence[str], of: int) -> str:
     return f"{sentinel} on {', '.join(columns)}"
 
 
-def shuffle_references(
+def unrelated_references(
     refs: Sequence[tuple[str, ...]], seed: int = 0
 ) -> tuple[tuple[str, ...], ...] | None:
     """For each row the references of another segment, the same for all its outputs.
 
     They have no text in common with its own. They come from nearby rows, whose texts are encoded
-    anyway at that time. None where some row has no other references to get.
+    at about the same time. None where some row has no such references.
     """
     distinct = list(dict.fromkeys(refs))
     rng = np.random.default_rng(seed)

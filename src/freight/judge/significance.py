@@ -1,9 +1,9 @@
-"""Bootstrap confidence intervals, Williams' test and paired permutation tests of two metrics.
+"""Tests of metrics: bootstrap confidence intervals, Williams' test, paired permutation tests.
 
-All p-values here are one-sided. The null hypothesis is that both metrics agree equally well with
-human scores, the alternative that the first metric (the row of a matrix) agrees better than the
-second (the column). The p-value is the probability, under the null hypothesis, of a difference at
-least as large as the observed one.
+Tests of systems are in `freight.judge.systems`. All p-values here are one-sided. The null
+hypothesis is that both metrics agree equally well with human scores, the alternative that the first
+metric (the row of a matrix) agrees better than the second (the column). The p-value is the
+probability, under the null hypothesis, of a difference at least as large as the observed one.
 """
 
 from __future__ import annotations

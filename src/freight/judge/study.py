@@ -34,7 +34,7 @@ from freight.judge.sentinels import (
     human_ceiling,
     sentinel_agreement,
     set_sentinels,
-    shuffle_references,
+    unrelated_references,
 )
 from freight.metrics import load
 from freight.transport.types import Array
@@ -245,7 +245,7 @@ class _StudyBuilder:
     ) -> tuple[Array, list[SentinelScores]]:
         """Scores (metric, row), negated where lower is better, and those of the sentinels."""
         scorers = list({id(column.scorer): column.scorer for column in self.columns}.values())
-        shuffled = shuffle_references(judged.refs, self.options.seed) if self.chrf else None
+        shuffled = unrelated_references(judged.refs, self.options.seed) if self.chrf else None
         scored = score_set(scorers, judged, cache, progress, shuffled)
         places = {id(scorer): k for k, scorer in enumerate(scorers)}
         for column in self.columns:

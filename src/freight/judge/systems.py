@@ -114,9 +114,9 @@ def compare_with_baseline(
     """One comparison per column of every system with the first, on the inputs that both have.
 
     `test` is "bs", the paired bootstrap, which draws inputs with replacement, or "ar", approximate
-    randomization, which exchanges the outputs of both systems in random segments. The latter holds
-    its level for any number of segments, the former if many of them differ. Confidence intervals
-    come from `samples` bootstrap samples, for "bs" from those of the test.
+    randomization, which exchanges the outputs of both systems in random segments. The latter is
+    a valid test for any number of segments, the former only where many of them differ. Confidence
+    intervals come from `samples` bootstrap samples, for "bs" from those of the test.
 
     sacrebleu counts only differences larger than the observed one, and its bootstrap takes absolute
     differences minus their mean: under the null hypothesis its bootstrap rejects one in nine times

@@ -1,8 +1,8 @@
 """Fit the metric `freight` to human ratings and preferences, through its own transport plans.
 
 A part of the segments is held out: one half of it decides when to stop and how strong the adapter
-is, on the other the fitted metric is compared with the untrained one. What is fitted are small
-differences to the encoder (`TrainableMetric`), and they start at zero.
+is, on the other the fitted metric is compared with the untrained one. Small differences to the
+encoder's parameters are fitted (`TrainableMetric`); they start at zero.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ CHECKPOINT = "training.pt"
 _LEVEL = 0.05
 _WARM_UP = 20
 _LOOK_ROWS = 300
-"""So many rows of a set, at most, are looked at during training."""
+"""How many early-stopping rows of a set are evaluated, at most."""
 _LEAST_ROWS = 64
 _STRENGTHS = (0.25, 0.5, 0.75, 1.0)
 
@@ -65,17 +65,17 @@ _STRENGTHS = (0.25, 0.5, 0.75, 1.0)
 class Recipe:
     """How differences are fitted; the defaults were chosen on sets that were held out.
 
-    A step takes `rows` rows out of `parts` sets, drawn by the root of their number of references,
-    since rows of one reference teach much the same. `average` is the
-    share of the past in the moving average of the differences, which is what is kept. The held-out
-    part is looked at `looks` times; training ends after `patience` looks without a gain. Of several
-    `runs`, from the same start over rows in another order, the mean is taken if it agrees best.
-    `blind` is the weight of a penalty on agreement that comes from the text alone: on what the
-    scores against references of other segments have in common with the ratings, beyond length.
-    `keep` is that of a penalty on agreeing less than the untrained metric with a criterion of a
-    set that has several: the mean of them can grow while one falls. `within` is the weight of
-    preferences between texts of one segment whose ratings are a deviation apart, beside r over all
-    rows: a step then draws whole segments, and what is held out is looked at by both.
+    A step takes `rows` rows out of `parts` sets, which are drawn in proportion to the square root
+    of their number of references, since rows of one reference are much alike. `average` is the
+    decay of the moving average of the differences, which is what is kept. The early-stopping rows
+    are evaluated `looks` times; training ends after `patience` times without a gain. Of several
+    `runs`, from one start over rows in another order, the best is kept, or their mean if it is
+    better. `blind` weighs a penalty on what the hypothesis alone gives away: the squared
+    correlation of ratings with scores against references of other segments, text lengths regressed
+    out. `keep` weighs a penalty on falling below the untrained metric in a criterion of a set that
+    has several: their mean can grow while one falls. `within` weighs preferences between texts of
+    one segment whose ratings are a deviation apart, against r over all rows: steps then draw whole
+    segments, and early stopping looks at both.
     """
 
     epochs: float = 1.0
@@ -94,7 +94,7 @@ class Recipe:
 
 
 class TrainingEvent(NamedTuple):
-    """One step: its loss and, where the held-out part was looked at, the mean agreement there."""
+    """One step: its loss and, where they were evaluated, the agreement on early-stopping rows."""
 
     step: int
     steps: int
@@ -105,7 +105,7 @@ class TrainingEvent(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What was fitted: the adapter, or None where it gained nothing on what was held out."""
+    """What was fitted: the adapter, or None where it gained nothing on the test rows."""
 
     adapter: Adapter | None
     strength: float
@@ -115,7 +115,7 @@ class Fit:
 
     @property
     def p(self) -> float:
-        """The probability of such gains on all sets together if there were none."""
+        """The one-sided p-value of the gains on all sets together."""
         return combined_p(self.sets)
 
 
@@ -136,10 +136,10 @@ def fit(
     """Fit `metric`, by default `freight`, to judgement sets; every language pair is a set.
 
     `humans` names the criteria, by default all, which count the same; `weights` is the criterion
-    that says how many raters stand behind a row. Without a `strength` the least one is taken that
-    has nine tenths of the best gain on the held-out part. The test has its own segments; with
-    `hold_out` "pairs" or "systems" its own language pairs or systems, whatever their segments. From
-    a checkpoint in `folder` the same call goes on. On one device results are the same bits.
+    that has the number of raters of a row. Without a `strength` the least one is taken that has
+    nine tenths of the best gain on the early-stopping rows. The test has its own segments; with
+    `hold_out` "pairs" or "systems" its own language pairs or systems, whatever their segments. The
+    same call continues from a checkpoint in `folder`. On one device results are bitwise the same.
     """
     given = [sets] if isinstance(sets, Judgements) else list(sets)
     if metric is None:
@@ -208,7 +208,7 @@ def _notes(
 ) -> tuple[str, ...]:
     shares = ", ".join(f"{sum(len(p.rows[use]) for p in parts):,} to {use}" for use in USES[::-1])
     own = "" if hold_out == "segments" else f"; the test has {hold_out} of its own"
-    said = f"shared out by reference: {shares}{own}"
+    said = f"split by reference: {shares}{own}"
     p = combined_p(gains)
     verdict = "better than" if gained else "no better than"
     return said, f"on what was held out {verdict} untrained (p = {p:.2g}, all sets together)"
@@ -286,13 +286,13 @@ class _Training:
                 progress(event)
 
     def choose_strength(self) -> float:
-        """The strength for the rows to stop by; 0 where none gains anything there."""
+        """The strength by the early-stopping rows; 0 where none gains anything there."""
         looks = {strength: self._look_at(_scaled(self.best, strength)) for strength in _STRENGTHS}
         self._set(self.best)
         return least_strength(looks, self.untrained)
 
     def test(self, strength: float) -> tuple[SetGain, ...]:
-        """Untrained and fitted on the rows that nothing was chosen by."""
+        """Untrained and fitted on the test rows, which took part in no choice."""
         gains: list[SetGain] = []
         for part in self.parts:
             if len(part.rows["test"]) < 4:
@@ -351,7 +351,7 @@ class _Training:
         return float(loss.detach())
 
     def _with_untrained(self, part: TrainingPart) -> TrainingPart:
-        """A set of several criteria with the scores of the rows that are trained on."""
+        """A set of several criteria with the untrained scores of its training rows."""
         if part.judged.preferences is not None or len(part.judged.human) < 2:
             return part
         return replace(part, untrained=self.trainable.score_all(part, part.rows["train"]))
@@ -369,7 +369,7 @@ class _Training:
         return chosen
 
     def _look(self) -> float:
-        """The mean agreement with the rows to stop by."""
+        """The mean agreement on the early-stopping rows."""
         values = [
             part.agreement(
                 self.trainable.score_all(part, part.texts_of(chosen)), chosen, self.recipe.within
@@ -387,7 +387,7 @@ class _Training:
         return agreement
 
     def _is_over(self) -> bool:
-        """Whether the last looks have all been worse than one before."""
+        """Whether the last `patience` agreements are all worse than an earlier one."""
         own = self.curve[self.begun :]
         seen = [event.agreement for event in own if event.agreement is not None]
         late = seen[-self.recipe.patience :]

@@ -1,7 +1,7 @@
-"""Judgements as numbers: shared out to train on, to stop by and to test with; losses and gains.
+"""Judgements as numbers, split into training, early-stopping and test rows; losses and gains.
 
-Judgements are shared out by their reference's text, so that a segment is in one share only,
-whichever sets it turns up in. On request the test has language pairs or systems to itself.
+The split is by the text of the first reference, so that a segment is in one part only, whichever
+sets it is in. On request whole language pairs or systems are held out for the test.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _APART = 1.0
 WMT takes 25 points of 100, which is nearly the same.
 """
 _STEEP = 2.0
-"""Of the loss of such preferences, in their root mean square difference of scores."""
+"""The slope of the logistic loss of such preferences, per root mean square score difference."""
 
 
 class SetGain(NamedTuple):
-    """Agreement on the rows of a set that were held out for the test, before and after.
+    """Agreement on the test rows of a set, untrained and trained.
 
-    `p` is the probability of such a gain if there were none.
+    `p` is the one-sided p-value of the gain.
     """
 
     name: str
@@ -57,7 +57,10 @@ class SetGain(NamedTuple):
 
 
 def combined_p(gains: Sequence[SetGain]) -> float:
-    """One p-value for all sets by Stouffer's method, by rows; criteria of a set count once."""
+    """One p-value for all sets: Stouffer's method, z weighted by the square root of the rows.
+
+    The z of a set is the mean over its criteria.
+    """
     names = dict.fromkeys(gain.name for gain in gains)
     total = scale = 0.0
     for name in names:
@@ -81,7 +84,7 @@ def least_strength(agreement: Mapping[float, float], untrained: float) -> float:
 def keep_criteria(
     judged: Judgements, humans: Sequence[str] | None, weights: str | None
 ) -> Judgements:
-    """A copy with these criteria, and the one that says how many raters there are."""
+    """A copy with these criteria, and the one that has the number of raters."""
     if humans is None or not judged.human:
         return judged
     kept = [*humans, str(weights)] if weights in judged.human else list(humans)
@@ -94,20 +97,20 @@ def count_judgements(judged: Judgements) -> int:
 
 
 def held_out_share(ratings: int) -> float:
-    """Which share of the segments is to stop by, and which again is to test with."""
+    """The share of segments for early stopping; the test gets as many again."""
     return 0.2 if ratings < 2000 else 0.1 if ratings < 20_000 else 0.05
 
 
 HOLD_OUT = ("segments", "pairs", "systems")
-"""What the rows of a test have to themselves: their segments, language pairs or systems."""
+"""What is held out whole for the test: segments, language pairs or systems."""
 
 
 def draw_tested(
     sets: Sequence[Judgements], what: str, share: float, seed: int
 ) -> Sequence[Array | None]:
-    """Of each set, which rows are only tested on: a share of pairs or systems, at least one.
+    """For each set, whether each row is a test row: those of some pairs or systems, at least one.
 
-    None where segments are held out, which are drawn text by text.
+    None where segments are held out, which are drawn by the text of their reference.
     """
     if what not in HOLD_OUT:
         raise InvalidInput(f"hold_out={what!r}; there is {', '.join(HOLD_OUT)}")
@@ -151,11 +154,11 @@ def check_enough(parts: Sequence[TrainingPart]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class TrainingPart:
-    """One judgement set as numbers, its rows shared out: to train on, to stop by, to test with.
+    """One judgement set as numbers, its rows split into training, early-stopping and test rows.
 
     `target` is the mean of the criteria, each with mean 0 and deviation 1; `weight` grows with the
-    number of raters. In a set of preferences `rows` number those instead of texts. `untrained` are
-    the scores of the untrained metric, where they are known.
+    number of raters. In a set of preferences `rows` are numbers of preferences, not of texts.
+    `untrained` are the scores of the untrained metric, where they are known.
     """
 
     judged: Judgements
@@ -176,10 +179,10 @@ class TrainingPart:
         seed: int,
         tested: Array | None = None,
     ) -> TrainingPart:
-        """A set whose rows are shared out by their references, whichever set these are in.
+        """A set whose rows are split by their first reference, whichever sets that is in.
 
-        `tested` are the rows of the test, where these are not shared out too. Rows without text
-        on a side, or without a rating, are left out.
+        `tested` marks the test rows where language pairs or systems are held out. Rows without
+        text on a side, or without a rating, are left out.
         """
         human = dict(judged.human)
         raters = human.pop(str(weights), None) if len(human) > 1 else None
@@ -212,7 +215,7 @@ class TrainingPart:
 
     @property
     def name(self) -> str:
-        """That of the set."""
+        """The name of the set."""
         return self.judged.name
 
     @property
@@ -222,7 +225,7 @@ class TrainingPart:
 
     @cached_property
     def segments(self) -> int:
-        """How many references there are to train on."""
+        """How many references the training rows have."""
         return len({self.refs[row][0] for row in self.texts_of(self.rows["train"])})
 
     @cached_property
@@ -232,14 +235,14 @@ class TrainingPart:
 
     @cached_property
     def _groups(self) -> list[Array]:
-        """The rows to train on of each segment."""
+        """The training rows of each segment."""
         rows = self.rows["train"]
         order = np.argsort(self.first_refs[rows], kind="stable")
         _, starts = np.unique(self.first_refs[rows][order], return_index=True)
         return np.split(rows[order], starts[1:])
 
     def draw(self, count: int, rng: np.random.Generator, whole: bool = False) -> Array:
-        """So many of the rows to train on, in order; `whole` draws ratings segment by segment."""
+        """This many training rows, drawn, in order; `whole` draws ratings segment by segment."""
         rows = self.rows["train"]
         if not whole or self.judged.preferences is not None:
             return np.sort(rng.choice(rows, min(count, len(rows)), replace=False))
@@ -269,11 +272,11 @@ class TrainingPart:
     def loss(
         self, scores: Tensor, rows: Array, chosen: Array, keep: float = 0.0, within: float = 0.0
     ) -> Tensor:
-        """One minus Pearson's r, or how surprising the preferences are.
+        """1 - Pearson's r, or the mean logistic loss on preferences.
 
-        With `within` so much besides of how surprising those are that ratings of one segment give,
-        whatever the scores' scale. With `keep`, and where untrained scores are known, so much of
-        what r with each criterion has fallen by.
+        To 1 - r is added `within` x the logistic loss on the preferences that ratings of one
+        segment imply, and `keep` x the mean over criteria of how far r is below that of the
+        untrained scores, where these are known.
         """
         if self.judged.preferences is not None:
             both = np.searchsorted(rows, self.judged.preferences[chosen])
@@ -319,7 +322,7 @@ class TrainingPart:
         return np.stack((self.hyp[rows[kept]], refs), axis=1), rows[kept]
 
     def blind_products(self, scores: Tensor, pairs: Array, rows: Array, lengths: Array) -> Tensor:
-        """Of scores and ratings, each without what the lengths of both texts explain of it."""
+        """Products of scores and ratings, lengths regressed out; their mean is the correlation."""
         if len(rows) < 8:
             return scores.new_zeros(0)
         known = np.log(lengths[pairs] + 1.0)
@@ -331,10 +334,10 @@ class TrainingPart:
         return (left * target) / (left.std() * target.std()).clamp(min=1e-12)
 
     def agreement(self, scores: Array, chosen: Array, within: float = 0.0) -> float:
-        """Pearson's r with the target, or tau, where `scores` are those of all texts.
+        """Pearson's r with the target, or tau on preferences; `scores` are those of all texts.
 
-        With `within` the mean of r and of tau of the preferences that ratings of one segment give,
-        which weighs so much.
+        With `within` it is (r + within * tau) / (1 + within), where tau is that on the preferences
+        that ratings of one segment imply.
         """
         if self.judged.preferences is not None:
             return _tau(scores, self.judged.preferences[chosen])
@@ -343,7 +346,7 @@ class TrainingPart:
         return (r + within * _tau(scores[chosen], pairs)) / (1.0 + within) if len(pairs) else r
 
     def gains(self, before: Array, after: Array) -> Iterator[SetGain]:
-        """Both metrics on the rows to test with, by each criterion."""
+        """Both metrics on the test rows, by each criterion."""
         chosen, pairs = self.rows["test"], self.judged.preferences
         if pairs is not None:
             both = np.nan_to_num(np.stack((after, before)))
@@ -369,7 +372,7 @@ class TrainingPart:
 
 
 def _tau(scores: Array, pairs: Array) -> float:
-    """Of pairs (pair, 2), the better one first; a tie is wrong."""
+    """Kendall's tau on pairs (pair, 2), the better one first; a tie is discordant."""
     better, worse = scores[pairs].T
     return float(np.mean(better > worse) - np.mean(better <= worse))
 

@@ -2,7 +2,7 @@
 
 Units, masses, costs, problems and read-out are those of the metric `freight` itself; only the
 parameters of its encoder are replaced by ones with gradients. Plans are not differentiated: by the
-envelope theorem the derivative of what the best plan costs, with respect to the cost, is the plan.
+envelope theorem the derivative of the optimal value with respect to the cost is the plan itself.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ _INNER = "model."
 """How the names of the model's parameters begin in the module around it."""
 
 _IDLE = ("key.bias", ".k.bias")
-"""What adds the same to all that a token attends to changes nothing."""
+"""Key biases are not trained: softmax is invariant to them, as they shift all logits of a query."""
 
 _MOST_NUMBERS = 135_000
-"""In an adapter of 300 kB."""
+"""How many numbers an adapter has at most, so that its file is below 300 kB."""
 
 _TOLERANCE = 1e-5
-"""Of the plans: as close as the loss of a step can tell."""
+"""The tolerance of the plans: a smaller one makes no difference to the loss of a step."""
 
 _SCORED_TOKENS = 2**17
-"""So many at a time on a GPU."""
+"""How many tokens are scored at a time on a GPU."""
 
 _KEPT = 2**31
 """Bytes that a step on a CPU keeps of its encoder's intermediate values; on a GPU half of what is
-free. The rest is computed again on the way back.
+free. The rest is recomputed in the backward pass.
 """
 _KEPT_OF_ONE = 150
 """Bytes that a layer keeps of one dimension of a token."""
 
 Differences = dict[str, Tensor]
-"""By the names that they have in an adapter."""
+"""Differences to parameters, by their names in an adapter."""
 
 
 class TrainableMetric:
@@ -123,8 +123,8 @@ class TrainableMetric:
     ) -> tuple[list[Tensor], list[Tensor]]:
         """The scores of rows of several sets, encoded together.
 
-        With a generator also the products of which the mean is the correlation of the ratings with
-        scores against references of other segments, which it draws.
+        With a generator, which draws references of other segments, also the products whose mean is
+        the correlation of the ratings with the scores against those.
         """
         given = [*zip(parts, rows, strict=True)]
         both = [part.pairs(some) for part, some in given]
@@ -170,7 +170,7 @@ class TrainableMetric:
         return {name: x.to(self.device).requires_grad_() for name, x in fresh.items()}
 
     def _is_used(self, name: str) -> bool:
-        """Whether a parameter has a say in the layers that the metric needs."""
+        """Whether the layers that the metric needs depend on a parameter."""
         numbers = [int(part) for part in name.split(".") if part.isdigit()]
         if not numbers:
             return name.startswith("embeddings.LayerNorm")

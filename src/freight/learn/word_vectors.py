@@ -1,10 +1,9 @@
 """Word vectors from a corpus: co-occurrence counts reduced by a truncated SVD, or word2vec.
 
-And vectors of whole texts, for classifiers: the points of a metric's measure, pooled.
+They are the two embeddings of WRDScore (Mussabayev, 2024), whose corpus is names of methods, and
+are saved in any format that the encoder `static:FILE` reads, together with how they were made.
 
-The two embeddings of WRDScore (Mussabayev, 2024), where the corpus is the names of methods. The
-vectors are saved in any format that the encoder `static:FILE` reads, together with how they were
-made.
+`features` gives vectors of whole texts, for classifiers: the points of a metric's measure, pooled.
 """
 
 from __future__ import annotations

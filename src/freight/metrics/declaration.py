@@ -49,7 +49,7 @@ _CROSS_LINGUAL = Annotated[
     bool,
     Field(
         description="Whether a hypothesis that is surely in another language than its reference is"
-        " compared with it; otherwise they have nothing in common."
+        " compared with it; otherwise it is scored as if unrelated (every cosine 0)."
     ),
 ]
 

@@ -1,8 +1,8 @@
 """One thread scores for every client: requests that wait are batched, encoded together, answered.
 
-Scores have the same bits whatever they are batched with, so nobody can tell who waited beside them.
-Work is done in pieces of bounded work, cut between any two pairs: between two pieces requests whose
-time has passed are dropped, and a large request does not keep small ones waiting.
+Scores are bitwise the same whatever they are batched with, so that no client learns of the others.
+Work is cut into bounded pieces, between any two pairs: after each piece requests whose time has
+passed are dropped, and a large request does not keep small ones waiting.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 GPU_LOCK = RLock()
-"""Taken to compute a chunk on a GPU, and to do what no other GPU work may disturb."""
+"""A thread takes it to score a chunk on a GPU, or to capture a CUDA graph, one at a time."""
 
 
 @cache

@@ -1,7 +1,9 @@
 """Gradients through an entropic plan by implicit differentiation, without unrolling the sweeps.
 
-With P = exp((f + g - C) / epsilon), r = P1 and s = P'1, the conditions f = -hyp log(r / a) and
-g = -ref log(s / b) make a change of the data move the potentials by the solution of
+The plan P = exp((f + g - C) / epsilon) has row sums r = P1 and column sums s = P'1; hyp and ref are
+the penalties on these marginals (POT's `reg_m`), a and b the masses. At the optimum the potentials
+are f = -hyp log(r / a) and g = -ref log(s / b), so that a change of the data moves them by the
+solution of
 
     | diag(r (1 + epsilon/hyp))   P                        | |df|   |(P dC)1  + epsilon r da / a|
     | P'                          diag(s (1 + epsilon/ref))| |dg| = |(P dC)'1 + epsilon s db / b|

@@ -120,9 +120,9 @@ def _sweep_until(
 
 
 def _relaxation_factor(residual: Tensor, previous: Tensor, optimal: float) -> Tensor:
-    """Over-relax, but not where the last sweeps made it worse and it is far from convergence.
+    """The factor of the next sweeps: 1 where the residual grew and is above 3, else the optimum.
 
-    Close to it sweeps are linear, and the optimal factor cannot fail.
+    Close to convergence sweeps are linear, and the optimal factor cannot fail.
     """
     return torch.full_like(residual, optimal).where((residual <= previous) | (residual <= 3.0), 1.0)
 

@@ -2,6 +2,9 @@
 
     minimise <C,P> + hyp KL(P1|a) + ref KL(P'1|b) + epsilon sum(P log P - P)  over P >= 0
 
+C is the cost matrix and P the plan, with row sums P1 and column sums P'1; a and b are the masses of
+hyp and ref, `hyp` and `ref` the penalties on their marginals (POT's `reg_m`).
+
 | epsilon | marginals | solver |
 | --- | --- | --- |
 | 0 | both hard | `simplex`: transportation simplex |
@@ -10,7 +13,9 @@
 | above 0 | any, on the CPU | `sinkhorn`: over-relaxed sweeps, then Newton |
 | above 0 | any, on a GPU or with gradients | `sinkhorn_torch` |
 
-On a GPU `triton_solvers` has the sweeps where no marginal is hard, and the nearest neighbours.
+A sweep is one Sinkhorn iteration: it updates the potential f of hyp, then g of ref. On a GPU
+`triton_solvers` solves entropic problems without a hard marginal and exact ones with a free
+marginal, up to 1,024 units on a side.
 """
 
 from __future__ import annotations
@@ -128,7 +133,7 @@ def solve(
 
 
 def solves_on_device(problem: Problem, cost: Tensor) -> bool:
-    """Whether a Triton kernel solves these, with bits that do not depend on the batch."""
+    """Whether a Triton kernel solves these, bitwise the same whatever else is in the batch."""
     if not cost.is_cuda or _triton_solvers() is None:
         return False
     narrow = max(cost.shape[1:]) <= _triton_solvers().WIDEST

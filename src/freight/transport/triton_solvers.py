@@ -1,12 +1,12 @@
-"""Solvers as Triton kernels: one program per problem, so that its bits depend on nothing else.
+"""Solvers as Triton kernels, a program per problem: bitwise the same whatever else is in the batch.
 
 Entropic problems without hard marginals: the sweeps are those of `sinkhorn_torch`, in float64. They
-are in the log domain while potentials still move much; after that each eight of them share one
-kernel, which has absorbed the potentials, and take no exponential per entry. A small problem stays
-in the registers of its program, so that its data are read once however many sweeps it takes; a
-larger one is read tile by tile, twice per sweep, in single precision until potentials hardly move.
-Exact problems with a free marginal are as in `nearest`. Costs may be in single precision; what a
-plan costs comes with it.
+are in the log domain while potentials still move much. After that the Gibbs kernel
+exp((f + g - C) / epsilon) is recomputed every eight sweeps, and sweeps take no exponential per
+entry. A small problem stays in registers, so that its data are read once however many sweeps it
+takes; a larger one is read tile by tile, twice per sweep, in single precision until potentials
+hardly move. Exact problems with a free marginal are solved as in `nearest`. Costs may be in single
+precision; the values of a plan are computed with it.
 """
 
 import math
@@ -121,7 +121,7 @@ def _step(sums, potential, moved, base, tau, present, one):  # type: ignore[no-u
 
 @triton.jit
 def _relaxation(residual, previous, optimal, one):  # type: ignore[no-untyped-def]
-    """How far the next sweeps go: none too far where the last ones made it worse, and it is far."""
+    """The factor of the next sweeps: 1 where the residual grew and is above 3, else the optimum."""
     return tl.where((residual > previous) & (residual > 3.0), one, optimal)
 
 

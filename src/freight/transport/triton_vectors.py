@@ -1,8 +1,8 @@
 """Vectors on a GPU as Triton kernels: each is read once and written once.
 
-One program per vector or pair of texts, so that its bits depend on nothing else. Chains of
-elementwise operations would read and write them ten times, which takes as long as the encoder
-itself where a metric keeps several layers.
+One program per vector or pair of texts: bitwise the same whatever else is in the batch. Chains of
+elementwise operations would read and write the vectors ten times, which takes as long as the
+encoder itself where a metric keeps several layers.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _Rows = tuple[Tensor, Tensor, int]
 SHORTEST = 1e-12
 """What the length of a shorter vector counts as; also that of `torch.nn.functional.normalize`."""
 MARGIN = 1e-5
-"""By how much a product of unit vectors has to be larger: more than single precision takes."""
+"""By how much a product of unit vectors has to be larger: more than float32 rounding errors."""
 
 
 _LAUNCHING = Lock()
@@ -58,7 +58,7 @@ def cosines(hyp: _Rows, ref: _Rows) -> Tensor:
 
 
 def keep_their_units(layers: Tensor, means: Tensor, first: Array, size: Array) -> Array:
-    """Of which texts each layer's cheapest assignment to the means is unit by unit, and no other.
+    """Which texts have, in all layers, one cheapest assignment to the means: each unit to its own.
 
     Layers (unit, layer, dim) have unit length; text k has `size[k]` units, from `first[k]` on. True
     only where a proof by potentials leaves a margin larger than rounding: no cycle of units gains
@@ -83,7 +83,7 @@ def keep_their_units(layers: Tensor, means: Tensor, first: Array, size: Array) -
 
 
 def standardise(layers: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
-    """Layers (unit, layer, dim) of float32 less their mean, by their spread, end to end.
+    """Layers (unit, layer, dim) of float32 minus their mean, over their spread, concatenated.
 
     All layers of a unit become equally long: as long as they are on average.
     """

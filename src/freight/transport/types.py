@@ -40,7 +40,9 @@ class Problem:
 
         <C, P> + hyp KL(P 1 | a) + ref KL(P' 1 | b) + epsilon sum(P log P - P)
 
-    with KL(p | w) = sum(p log(p / w) - p + w). The penalty decides how a marginal is treated:
+    with KL(p | w) = sum(p log(p / w) - p + w). P 1 are the row sums of P, the hyp marginal, and
+    P' 1 its column sums, the ref marginal. `hyp` and `ref` are the penalties on the marginals
+    (POT's `reg_m`), which decide how each is treated:
 
     - `inf` (the default): a hard marginal, met exactly (balanced transport).
     - a positive number: a KL-relaxed marginal (unbalanced transport). The plan may move less or
@@ -133,10 +135,11 @@ class Plans:
 
 
 class SparsePlans(Plans):
-    """Exact plans by their entries: few, where a flow of long texts takes longer than to solve it.
+    """Exact plans stored as lists of entries, since few are above 0.
 
-    `transport` is the cost of each plan, and `entries` where its masses are and what they are; the
-    flow is filled when it is first read, and so are the costs in double precision.
+    For long texts, filling a dense flow takes longer than solving. `transport` is the cost of each
+    plan, `entries` are the places and the masses of its entries; the dense flow is made when it is
+    first read, and so are the costs in double precision.
     """
 
     _cost: Array

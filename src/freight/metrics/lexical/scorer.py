@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LexicalReading(NamedTuple):
-    """A score a segment; where system scores are no means, what adds up and what to make of it."""
+    """One score per segment; where system scores are not means, their tallies and `total`."""
 
     scores: Array
     tallies: Array | None = None
