@@ -235,24 +235,24 @@ def test_the_same_call_gives_the_same_bits_and_another_seed_others(metric: Metri
 
 
 def test_a_resumed_training_ends_as_an_uninterrupted_one(metric: Metric, tmp_path: Path) -> None:
-    sets = judgements(120)
+    sets, folder = judgements(120), tmp_path / "not" / "there"
 
     def interrupt(event: TrainingEvent) -> None:
         if event.step == 6:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit(sets, metric, recipe=QUICK, folder=tmp_path, progress=interrupt)
-    assert (tmp_path / CHECKPOINT).exists()
+        fit(sets, metric, recipe=QUICK, folder=folder, progress=interrupt)
+    assert (folder / CHECKPOINT).exists()
     with pytest.raises(InvalidInput, match="other data or with other settings"):
-        fit(judgements(120, seed=5), metric, recipe=QUICK, folder=tmp_path)
+        fit(judgements(120, seed=5), metric, recipe=QUICK, folder=folder)
     steps: list[int] = []
     resumed = fit(
-        sets, metric, recipe=QUICK, folder=tmp_path, progress=lambda event: steps.append(event.step)
+        sets, metric, recipe=QUICK, folder=folder, progress=lambda event: steps.append(event.step)
     )
     assert steps[0] > 1
     assert same(resumed, fit(sets, metric, recipe=QUICK))
-    assert not (tmp_path / CHECKPOINT).exists()
+    assert not (folder / CHECKPOINT).exists()
 
 
 def test_ratings_without_a_pattern_give_no_adapter(metric: Metric) -> None:

@@ -21,7 +21,7 @@ import torch
 
 from freight.core.metric import Metric
 from freight.data.judgements import Judgements
-from freight.data.output import write_whole
+from freight.data.output import one_line_errors, write_whole
 from freight.encoders.adapters import RIGHT, Adapter
 from freight.errors import InvalidInput
 from freight.judge.tuning import set_digest
@@ -142,6 +142,10 @@ def fit(
     same call continues from a checkpoint in `folder`. On one device results are bitwise the same.
     """
     given = [sets] if isinstance(sets, Judgements) else list(sets)
+    checkpoint = None if folder is None else Path(folder) / CHECKPOINT
+    if checkpoint is not None:
+        with one_line_errors(checkpoint.parent):
+            checkpoint.parent.mkdir(parents=True, exist_ok=True)
     if metric is None:
         from freight.metrics import load
 
@@ -161,7 +165,6 @@ def fit(
     with deterministic():
         trainable = TrainableMetric(metric, list(texts), recipe.rank, seed)
         training = _Training(trainable, parts, recipe, seed)
-        checkpoint = None if folder is None else Path(folder) / CHECKPOINT
         curve = training.run(checkpoint, _key(named, metric, recipe, seed, hold_out), progress)
         chosen = training.choose_strength() if strength is None else float(strength)
         gains = training.test(chosen)
