@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import freight
 from freight.cli import main
 from freight.core.pipeline import adapt
+from freight.encoders.cache.disk import DiskCached
 from freight.errors import InvalidInput
 from freight.metrics import extensions, find_metric
 from freight.metrics.extensions import is_in_file
@@ -459,3 +461,14 @@ def test_judging_an_edited_file_reads_no_old_scores(
     assert "scores from the cache: own" in judge()
     parts.write_text(PARTS.replace("1.0 - pairs.similarity()", "1.5 - pairs.similarity()"))
     assert "scores from the cache" not in judge()
+
+
+def test_a_cache_of_vectors_keeps_the_versions_of_a_file_apart(parts: Path) -> None:
+    def encode() -> torch.Tensor:
+        encoder = extensions.load_file("parts.py").OwnEncoder()
+        return DiskCached(encoder, str(parts.parent / "cache")).encode(["a cat"], [0]).layers
+
+    before = encode()
+    assert encode().equal(before)
+    parts.write_text(PARTS.replace('"hashed"', '"one-hot"'))
+    assert not encode().equal(before)

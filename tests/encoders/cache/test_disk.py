@@ -48,6 +48,7 @@ FIELDS = ("offsets", "ids", "start", "end", "kinds", "windowed", "halved")
 class Counting:
     """An encoder that records its calls, and may run out of memory for some texts."""
 
+    __module__ = Hashed.__module__  # it stands in for the package's own
     inner: Encoder = field(default_factory=Hashed)
     halving: frozenset[str] = frozenset()
     asked: list[tuple[list[str], list[int]]] = field(default_factory=list, compare=False)

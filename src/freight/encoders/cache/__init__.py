@@ -30,6 +30,7 @@ from freight.core.types import (
     name_of,
 )
 from freight.encoders.batching import ranges
+from freight.errors import source_digest
 from freight.transport.types import Array
 
 Lookup = Callable[[bytes], bytes | memoryview | None]
@@ -67,8 +68,9 @@ class CachedEncoder(ABC):
 
     @property
     def identity(self) -> str:
-        """That of the encoder, since a cache changes no bit."""
-        return self.inner.identity
+        """That of the encoder, and a digest of its file if not ours; a cache changes no bit."""
+        identity, digest = self.inner.identity, source_digest(self.inner)
+        return f"{identity}@{digest[:12]}" if digest else identity
 
     @property
     def torch_device(self) -> torch.device:

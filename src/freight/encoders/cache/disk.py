@@ -99,7 +99,7 @@ class DiskCached(CachedEncoder):
 
     def _keys(self, texts: Sequence[str]) -> list[bytes]:
         """A key per text: a hash of the text and of everything that its vectors depend on."""
-        parts = self.inner.identity, _processor(self.torch_device), *_library_versions()
+        parts = self.identity, _processor(self.torch_device), *_library_versions()
         start = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).digest()
         return [
             hashlib.sha256(start + text.encode("utf-8", "surrogatepass")).digest() for text in texts
