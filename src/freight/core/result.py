@@ -154,7 +154,8 @@ class Result:
         flagged = sum(map(bool, self.flags))
         scores = [f"{name}={value:.4g}" for name, value in self.system.items()]
         noted = [f"{flagged} flagged"] if flagged else []
-        return f"Result({', '.join([self.name, f'{len(self)} segments', *scores, *noted])})"
+        extent = f"{len(self)} segment{'s' * (len(self) != 1)}"
+        return f"Result({', '.join([self.name, extent, *scores, *noted])})"
 
     def _repr_html_(self) -> str:
         """A table for notebooks: the system scores, and what is to be cited."""
@@ -166,7 +167,8 @@ class Result:
         )
         flagged = sum(map(bool, self.flags))
         noted = f", {flagged} flagged" if flagged else ""
-        caption = f"<caption>{escape(self.name)}: {len(self)} segments{noted}</caption>"
+        extent = f"{len(self)} segment{'s' * (len(self) != 1)}"
+        caption = f"<caption>{escape(self.name)}: {extent}{noted}</caption>"
         meaning = f"<p>{escape(self.meaning)}</p>" if self.meaning else ""
         return f"<table>{caption}{rows}</table>{meaning}<p><code>{escape(self.citation)}</code></p>"
 
@@ -444,7 +446,5 @@ def _name_of(value: Any) -> str:
         return f"{type(value).__name__}({inner})"
     if hasattr(value, "__name__") or " object at 0x" not in str(value):
         return getattr(value, "__name__", str(value))
-    inner = ",".join(
-        f"{name}={describe(one)}" for name, one in getattr(value, "__dict__", {}).items()
-    )
-    return f"{type(value).__name__}({inner})"
+    held = getattr(value, "__dict__", {}).items()
+    return f"{type(value).__name__}({','.join(f'{name}={describe(x)}' for name, x in held)})"

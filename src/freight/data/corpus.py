@@ -152,7 +152,8 @@ class Corpus:
             if count != counts[0]:
                 first = self._name(self._files[0])
                 raise InvalidInput(
-                    f"{first} has {counts[0]} segments but {self._name(path)} has {count}"
+                    f"{first} has {counts[0]} segment{'s' * (counts[0] != 1)}"
+                    f" but {self._name(path)} has {count}"
                 )
         return counts[0]
 
