@@ -301,7 +301,6 @@ def train_metric(
 
     if (folder / CHECKPOINT).exists():
         typer.echo(f"continuing in {folder}", err=True)
-    folder.mkdir(parents=True, exist_ok=True)
     try:
         with _training_progress() as progress:
             fitted = fit(

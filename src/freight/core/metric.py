@@ -120,10 +120,10 @@ class Metric:
         """The measures by one of the metric's weightings, checked."""
         what = f"the weighting of {self.name}"
         weighed: Measures = call_step(what, weighting, units, returns=Measures)
-        if not (np.isfinite(weighed.weights) & (weighed.weights >= 0.0)).all():
-            place = written_at(weighting)
-            raise InvalidInput(f"{place}{what} has masses that are negative, nan or infinite")
-        return weighed
+        if is_ours(weighting) or (np.isfinite(weighed.weights) & (weighed.weights >= 0.0)).all():
+            return weighed
+        place = written_at(weighting)
+        raise InvalidInput(f"{place}{what} has masses that are negative, nan or infinite")
 
     def compute_cost(self, pairs: Pairs) -> Tensor:
         """The costs of a batch, checked."""

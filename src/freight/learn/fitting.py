@@ -143,9 +143,6 @@ def fit(
     """
     given = [sets] if isinstance(sets, Judgements) else list(sets)
     checkpoint = None if folder is None else Path(folder) / CHECKPOINT
-    if checkpoint is not None:
-        with one_line_errors(checkpoint.parent):
-            checkpoint.parent.mkdir(parents=True, exist_ok=True)
     if metric is None:
         from freight.metrics import load
 
@@ -162,6 +159,9 @@ def fit(
         for one, own in zip(judged, tested, strict=True)
     ]
     check_enough(parts)
+    if checkpoint is not None:
+        with one_line_errors(checkpoint.parent):
+            checkpoint.parent.mkdir(parents=True, exist_ok=True)
     with deterministic():
         trainable = TrainableMetric(metric, list(texts), recipe.rank, seed)
         training = _Training(trainable, parts, recipe, seed)
