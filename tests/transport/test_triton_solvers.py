@@ -8,6 +8,7 @@ import torch
 
 import freight
 from freight import Problem
+from freight.transport import sinkhorn_torch
 from freight.transport.devices import DevicePlans
 from freight.transport.solvers import solve_on_device, solves_on_device
 from freight.transport.types import Array
@@ -23,6 +24,7 @@ PROBLEMS = [
     Problem(hyp=0),
     Problem(hyp=0.4, ref=0),
 ]
+HARD = [Problem(epsilon=0.05), Problem(ref=0.3, epsilon=0.02), Problem(hyp=0, epsilon=0.02)]
 SHAPES = [(1, 1), (7, 33), (64, 50), (65, 20), (20, 130), (200, 300), (500, 512)]
 
 
@@ -68,6 +70,24 @@ def test_a_gpu_solves_as_the_cpu_does(problem: Problem, n: int, m: int) -> None:
     for name in ("transport", "objective", "regularised"):
         np.testing.assert_allclose(getattr(read, name), getattr(here, name), atol=1e-8)
     np.testing.assert_array_equal(read.flow, there.flow.cpu())
+
+
+@pytest.mark.parametrize("problem", HARD, ids=str)
+@pytest.mark.parametrize(("n", "m"), SHAPES)
+def test_a_gpu_sweeps_to_hard_marginals_as_the_cpu_does(
+    problem: Problem, n: int, m: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, sizes = ragged(n, m, pairs=8)
+    tensors = on_gpu(data)
+    monkeypatch.setattr(sinkhorn_torch, "_sweep_until", None)  # the kernel alone
+    there = freight.solve(problem, *tensors, *sizes)
+    here = freight.solve(problem, *data, *sizes)
+    assert there.converged.all()
+    np.testing.assert_allclose(there.flow.cpu(), here.flow, atol=1e-8)
+    single = [x.float() for x in tensors]
+    np.testing.assert_allclose(
+        freight.solve(problem, *single, *sizes, tolerance=1e-6).flow.cpu(), here.flow, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("problem", [PROBLEMS[1], PROBLEMS[3]], ids=str)

@@ -7,6 +7,7 @@ float32 either. Potentials and refreshes are float64; kernels have the caller's 
 """
 
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -42,13 +43,20 @@ def sinkhorn_tensors(
     ref_weights: Tensor,
     hyp_present: Tensor,
     ref_present: Tensor,
+    sweep: Callable[[float], Sequence[Tensor]] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Flow and duality gap in float64, and converged; the cost must be finite, padding included."""
+    """Flow and duality gap in float64, and converged; the cost must be finite, padding included.
+
+    The sweeps may be those of a kernel: from how little a potential may move to the potentials.
+    """
     hyp = _make_side(hyp_weights, hyp_present, problem.hyp, problem.epsilon)
     ref = _make_side(ref_weights, ref_present, problem.ref, problem.epsilon)
     aim = terms.tolerance * (0.1 if hyp.hard and ref.hard else 10.0)
     aim = max(aim, 64 * torch.finfo(cost.dtype).eps)
-    phi, psi = _sweep_until(cost, hyp, ref, problem.epsilon, aim, terms.max_iterations)
+    if sweep is None:
+        phi, psi = _sweep_until(cost, hyp, ref, problem.epsilon, aim, terms.max_iterations)
+    else:
+        phi, psi = sweep(aim)
     plan = _exponent(cost, problem.epsilon).add_(phi[..., None]).add_(psi[:, None]).exp_()
     dual = _side_dual(hyp, phi, problem.epsilon) + _side_dual(ref, psi, problem.epsilon)
     dual -= problem.epsilon * plan.sum((-2, -1))

@@ -15,7 +15,7 @@ hyp and ref, `hyp` and `ref` the penalties on their marginals (POT's `reg_m`).
 
 A sweep is one Sinkhorn iteration: it updates the potential f of hyp, then g of ref. On a GPU
 `triton_solvers` solves entropic problems without a hard marginal and exact ones with a free
-marginal, up to 1,024 units on a side.
+marginal, up to 1,024 units on a side, and does the sweeps of entropic ones with a hard marginal.
 """
 
 from __future__ import annotations
@@ -134,11 +134,16 @@ def solve(
 
 def solves_on_device(problem: Problem, cost: Tensor) -> bool:
     """Whether a Triton kernel solves these, bitwise the same whatever else is in the batch."""
+    hard, free = math.inf in (problem.hyp, problem.ref), 0.0 in (problem.hyp, problem.ref)
+    return (not hard if problem.epsilon > 0 else free) and _fits_kernels(cost)
+
+
+def _fits_kernels(cost: Tensor) -> bool:
+    """Whether costs are on a GPU that has the kernels, and narrow enough for them."""
     if not cost.is_cuda or _triton_solvers() is None:
         return False
-    narrow = max(cost.shape[1:]) <= _triton_solvers().WIDEST
-    hard, free = math.inf in (problem.hyp, problem.ref), 0.0 in (problem.hyp, problem.ref)
-    return narrow and (not hard if problem.epsilon > 0 else free)
+    narrow: bool = max(cost.shape[1:]) <= _triton_solvers().WIDEST
+    return narrow
 
 
 def solve_on_device(
@@ -159,7 +164,7 @@ def solve_on_device(
     for problem in problems:
         terms = Terms(problem.hyp, problem.ref, problem.epsilon, 1e-9, max_iterations)
         if problem.epsilon > 0.0:
-            flow, result = solvers.sinkhorn_on_device(terms, data)
+            flow, result, _ = solvers.sinkhorn_on_device(terms, data)
             flows.append(partial(_kept, flow))
         else:
             _, result = solvers.nearest_on_device(terms, data)
@@ -323,7 +328,8 @@ def _solve_entropic(problem: Problem, batch: Batch, terms: Terms, single: bool) 
     cost, hyp_weights, ref_weights = (torch.as_tensor(x) for x in batch[:3])
     with torch.no_grad():
         if solves_on_device(problem, cost):
-            solved = _judged(*_triton_solvers().sinkhorn_on_device(terms, _on_device(batch)))
+            there, results, _ = _triton_solvers().sinkhorn_on_device(terms, _on_device(batch))
+            solved = _judged(there, results)
         else:
             solved = _solve_by_sweeps(problem, batch, terms, single)
         flow, gap, converged = _finish_on_cpu(solved, batch, terms, single)
@@ -352,7 +358,17 @@ def _solve_by_sweeps(
         ref = ref * (hyp.sum(-1, keepdim=True) / ref.sum(-1, keepdim=True))
     hyp_present = hyp > 0 if terms.hyp else hyp_inside
     ref_present = ref > 0 if terms.ref else ref_inside
-    return sinkhorn_tensors(problem, terms, clean, hyp, ref, hyp_present, ref_present)
+    data = clean, hyp, ref, *(send_to_device(size, cost.device) for size in batch[3:])
+    # Few wide problems are too few programs to fill a GPU.
+    kernel = _fits_kernels(cost) and max(cost.shape[1:]) <= 64 * len(cost)
+    sweep = partial(_sweep_on_device, terms, data) if kernel else None
+    return sinkhorn_tensors(problem, terms, clean, hyp, ref, hyp_present, ref_present, sweep)
+
+
+def _sweep_on_device(terms: Terms, data: tuple[Tensor, ...], aim: float) -> Sequence[Tensor]:
+    """The potentials after the sweeps of a kernel."""
+    _, _, potentials = _triton_solvers().sinkhorn_on_device(terms, data, aim)
+    return potentials.split([*data[0].shape[1:]], dim=1)
 
 
 def _is_sound(cost: Tensor, hyp: Tensor, ref: Tensor, balanced: bool) -> bool:

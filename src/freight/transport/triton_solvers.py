@@ -1,12 +1,11 @@
 """Solvers as Triton kernels, a program per problem: bitwise the same whatever else is in the batch.
 
-Entropic problems without hard marginals: the sweeps are those of `sinkhorn_torch`, in float64. They
-are in the log domain while potentials still move much. After that the Gibbs kernel
-exp((f + g - C) / epsilon) is recomputed every eight sweeps, and sweeps take no exponential per
-entry. A small problem stays in registers, so that its data are read once however many sweeps it
-takes; a larger one is read tile by tile, twice per sweep, in single precision until potentials
-hardly move. Exact problems with a free marginal are solved as in `nearest`. Costs may be in single
-precision; the values of a plan are computed with it.
+The sweeps of entropic problems are those of `sinkhorn_torch`, in float64. They are in the log
+domain while potentials still move much. After that the Gibbs kernel exp((f + g - C) / epsilon) is
+recomputed every eight sweeps, and sweeps take no exponential per entry. A small problem stays in
+registers, so that its data are read once however many sweeps it takes; a larger one is read tile by
+tile, twice per sweep, in single precision until potentials hardly move. Exact problems with a free
+marginal are solved as in `nearest`. Costs may be in single precision; a plan is computed with it.
 """
 
 import math
@@ -32,36 +31,35 @@ Data = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 """Costs (pair, hyp unit, ref unit), the masses of both sides, and the sizes of both."""
 
 
-def sinkhorn_on_device(terms: Terms, data: Data) -> tuple[Tensor, Tensor]:
-    """Flow, and for each pair (pair, 5) its duality gap, whether that is within the tolerance, and
-    transport, objective and regularised value, all in float64; invalid data never are within.
+def sinkhorn_on_device(terms: Terms, data: Data, aim: float | None = None) -> tuple[Tensor, ...]:
+    """Flow; for each pair (pair, 5) its duality gap, whether that is within the tolerance, and
+    transport, objective and regularised value; the potentials of both sides over epsilon.
+
+    All are in float64; invalid data never are within. With `aim`, how little a potential may move
+    at the end, a marginal may be hard: the potentials count then, and flow and gap do not.
     """
     cost = data[0]
     count, rows, columns = cost.shape
     flow = torch.empty(cost.shape, dtype=torch.float64, device=cost.device)
-    results = flow.new_empty((count, 5))
+    results, potentials = flow.new_empty((count, 5)), flow.new_empty((count, rows + columns))
     widths = [triton.next_power_of_2(side) for side in (rows, columns)]
     kernel: Any = _small_kernel
-    inputs = [*(x.contiguous() for x in data), _settings(terms, cost.device)]
+    inputs = [*(x.contiguous() for x in data), _settings(terms, aim, cost.device)]
     warps = min(max(widths[0] * widths[1] // 512, 1), 8)
     if max(rows, columns) > _SMALL:
         kernel, widths, warps = _tiled_kernel, [max(width, _SMALL) for width in widths], 16
         inputs.append(flow.new_empty((count, 2 * sum(widths))))
         widths.append(_SMALL)
+    inputs += [flow, results, potentials]
     with launching(cost.device):
-        kernel[count,](
-            *inputs, flow, results, rows, columns, terms.max_iterations, *widths, num_warps=warps
-        )
-    return flow, results
+        kernel[count,](*inputs, rows, columns, terms.max_iterations, *widths, num_warps=warps)
+    return flow, results, potentials
 
 
 def nearest_on_device(
     terms: Terms, data: Data, flow: Tensor | None = None
 ) -> tuple[Tensor | None, Tensor]:
-    """The same for an exact problem with a free marginal; the flow is entered where one is given.
-
-    It is 0 beforehand.
-    """
+    """The same, without potentials, for an exact problem with a free marginal; flow is 0 before."""
     cost, hyp, ref, hyp_sizes, ref_sizes = (x.contiguous() for x in data)
     count, rows, columns = cost.shape
     results = torch.empty((count, 5), dtype=torch.float64, device=cost.device)
@@ -87,14 +85,14 @@ def _numbers(numbers: tuple[float, ...], device: torch.device) -> Tensor:
     return torch.tensor(numbers, dtype=torch.float64, device=device)
 
 
-def _settings(terms: Terms, device: torch.device) -> Tensor:
+def _settings(terms: Terms, aim: float | None, device: torch.device) -> Tensor:
     """The parameters of the sweeps."""
     sides = terms.hyp, terms.ref
-    taus = [side / (side + terms.epsilon) for side in sides]
+    taus = [1.0 if side == math.inf else side / (side + terms.epsilon) for side in sides]
     powers = [terms.epsilon / side if side else 0.0 for side in sides]
     optimal = 2.0 / (1.0 + math.sqrt(max(1.0 - taus[0] * taus[1], 1e-3)))
-    aim = 10.0 * terms.tolerance
-    numbers = *sides, *taus, *powers, terms.epsilon, terms.tolerance, aim, optimal, 1.0
+    aims = terms.tolerance, aim or 10.0 * terms.tolerance
+    numbers = *sides, *taus, *powers, terms.epsilon, *aims, optimal, 1.0
     return _numbers(numbers, device)
 
 
@@ -154,7 +152,7 @@ def _judge(  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _small_kernel(  # type: ignore[no-untyped-def]
-    cost, hyp_mass, ref_mass, hyp_size, ref_size, settings, flow, out,
+    cost, hyp_mass, ref_mass, hyp_size, ref_size, settings, flow, out, potentials,
     rows, columns, max_iterations, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     hyp_penalty, ref_penalty = tl.load(settings), tl.load(settings + 1)
@@ -217,6 +215,8 @@ def _small_kernel(  # type: ignore[no-untyped-def]
     tl.store(flow + at, plan, mask=(i[:, None] < rows) & (j[None, :] < columns))
     paid = epsilon * tl.sum(tl.sum(plan * scaled_cost, axis=1), axis=0)
     hyp_sums, ref_sums = tl.sum(plan, axis=1), tl.sum(plan, axis=0)
+    tl.store(potentials + pair * (rows + columns) + i, phi, mask=i < rows)
+    tl.store(potentials + pair * (rows + columns) + rows + j, psi, mask=j < columns)
     _judge(hyp, hyp_sums, phi, ref, ref_sums, psi, paid, faults, settings, out + pair * 5)
 
 
@@ -331,7 +331,7 @@ def _sweeps(  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _tiled_kernel(  # type: ignore[no-untyped-def]
-    cost, hyp_mass, ref_mass, hyp_size, ref_size, settings, vectors, flow, out,
+    cost, hyp_mass, ref_mass, hyp_size, ref_size, settings, vectors, flow, out, potentials,
     rows, columns, max_iterations, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """As above; every sweep reads tile by tile, once for the rows and once for the columns.
@@ -406,6 +406,8 @@ def _tiled_kernel(  # type: ignore[no-untyped-def]
     _sums(flow, hyp_at, ref_out, m, n, 1, columns, TILE)
     hyp_sums = tl.load(hyp_out + i, mask=i < n, other=0.0)
     ref_sums = tl.load(ref_out + j, mask=j < m, other=0.0)
+    tl.store(potentials + pair * (rows + columns) + i, phi, mask=i < rows)
+    tl.store(potentials + pair * (rows + columns) + rows + j, psi, mask=j < columns)
     _judge(hyp, hyp_sums, phi, ref, ref_sums, psi, paid, faults, settings, out + pair * 5)
 
 
