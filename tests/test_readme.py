@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import fitting_page
 import freight
 import readme
 from freight.metrics import find_metric
@@ -96,6 +97,11 @@ def test_stored_speeds_are_those_of_the_pages() -> None:
     assert f"| `freight` | {default['pairs_per_second']:,} |" in pages["big-data"]
     for ratio in speeds["solvers"]["values"].values():
         assert f"| {ratio} |" in pages["solvers"]
+
+
+def test_the_page_of_fitting_is_that_of_its_figures() -> None:
+    stored = json.loads((RESULTS / "fitting.json").read_text("utf-8"))
+    assert fitting_page.page(stored) == (ROOT / "docs/studies/fitting.md").read_text("utf-8")
 
 
 def test_the_picture_is_the_one_that_the_library_draws() -> None:

@@ -37,6 +37,10 @@ and language pairs.
 
 {forgotten}
 
+{sets_left_out_said}
+
+{sets_left_out}
+
 ## Texts of other kinds
 
 The adapter of the embedded encoder, which was fitted to translation alone, as it is shipped, on
@@ -62,9 +66,17 @@ and are the same beside every encoder.
 
 {seeds}
 
+{seeds_said}
+
 ## Other languages
 
 {other_languages}
+
+{other_trials_said}
+
+{other_trials}
+
+{other_trials_chosen}
 
 ## Few ratings
 
@@ -131,10 +143,16 @@ def page(figures: dict[str, Any]) -> str:
         said=figures["said"],
         held_out=table({name: _held_out(name) for name in figures["shipped"]}),
         seeds=table(figures["seeds"]),
+        seeds_said=figures["seeds, said"],
         other_languages=figures["other languages"],
+        other_trials_said=figures["other trials, said"],
+        other_trials=table(figures["other trials"]),
+        other_trials_chosen=figures["other trials, chosen"],
         trained_on=", ".join(figures["forgetting"]["trained on"]),
         forgetting=_by_strength(figures["forgetting"]),
         forgotten=figures["forgotten"],
+        sets_left_out_said=figures["sets left out, said"],
+        sets_left_out=table(figures["sets left out"]),
         left_out=table(figures["left out"]),
         few=table(figures["few"]),
         blind=table(figures["blind"]),
