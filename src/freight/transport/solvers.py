@@ -358,10 +358,11 @@ def _solve_by_sweeps(
         ref = ref * (hyp.sum(-1, keepdim=True) / ref.sum(-1, keepdim=True))
     hyp_present = hyp > 0 if terms.hyp else hyp_inside
     ref_present = ref > 0 if terms.ref else ref_inside
-    data = clean, hyp, ref, *(send_to_device(size, cost.device) for size in batch[3:])
+    sweep = None
     # Few wide problems are too few programs to fill a GPU.
-    kernel = _fits_kernels(cost) and max(cost.shape[1:]) <= 64 * len(cost)
-    sweep = partial(_sweep_on_device, terms, data) if kernel else None
+    if _fits_kernels(cost) and max(cost.shape[1:]) <= 64 * len(cost):
+        sizes = [send_to_device(size, cost.device) for size in batch[3:]]
+        sweep = partial(_sweep_on_device, terms, (clean, hyp, ref, *sizes))
     return sinkhorn_tensors(problem, terms, clean, hyp, ref, hyp_present, ref_present, sweep)
 
 

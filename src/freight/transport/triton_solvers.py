@@ -59,7 +59,7 @@ def sinkhorn_on_device(terms: Terms, data: Data, aim: float | None = None) -> tu
 def nearest_on_device(
     terms: Terms, data: Data, flow: Tensor | None = None
 ) -> tuple[Tensor | None, Tensor]:
-    """The same, without potentials, for an exact problem with a free marginal; flow is 0 before."""
+    """The same without potentials, of an exact problem with a free marginal; fills a flow of 0s."""
     cost, hyp, ref, hyp_sizes, ref_sizes = (x.contiguous() for x in data)
     count, rows, columns = cost.shape
     results = torch.empty((count, 5), dtype=torch.float64, device=cost.device)
